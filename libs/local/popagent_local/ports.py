@@ -1,0 +1,36 @@
+"""Loopback ports: a preferred one when it is free, else any."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from typing import Final
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+def is_free(port: int, host: str = LOOPBACK) -> bool:
+    """Tell whether a server could listen on `port` now."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def free_port(preferred: int | None = None, host: str = LOOPBACK, *, avoid: Iterable[int] = ()) -> int:
+    """Return `preferred` when nobody listens there, else a port that the kernel calls free and `avoid` does not hold."""
+    taken = set(avoid)
+    if preferred and preferred not in taken and is_free(preferred, host):
+        return preferred
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    while True:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+            port = int(probe.getsockname()[1])
+        if port not in taken:
+            return port

@@ -1,0 +1,1 @@
+"""Every message between the services and every shape on HTTP, declared once."""

@@ -1,0 +1,1 @@
+"""Messages of the chat service, a module a slice."""

@@ -1,0 +1,158 @@
+"""Sessions: a chat as people see it. Its id is also the id of its thread of messages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from popagent_kit.ids import Id
+from popagent_proto.base import Command, Event, ListView, Moment, Query, Text, View, Wire
+
+Title = Annotated[Text, Field(min_length=1, max_length=200)]
+UiMessage = dict[str, Any]
+
+
+class SessionSummary(View):
+    """A row of the list."""
+
+    id: Id
+    title: str
+    title_locked: bool = Field(description="A person named it; later messages do not rename it.")
+    workspace_id: Id
+    archived_at: Moment | None
+    revision: int = Field(description="Rises by rename, archive and shorten, not by a turn.")
+    created_at: Moment
+    updated_at: Moment
+    running_turn_id: Id | None
+
+
+class SessionView(SessionSummary):
+    """A session with the newest messages of its branch, oldest first (AI SDK UI messages)."""
+
+    messages: list[UiMessage]
+    previous_cursor: str | None = Field(description="Asks for the messages before these; null at the beginning.")
+
+
+class SessionList(ListView):
+    """Newest activity first."""
+
+    items: list[SessionSummary]
+
+
+class ListSessions(Query[SessionList]):
+    """At most 200 at a time."""
+
+    subject: ClassVar = "popagent.chat.qry.sessions-list.v1"
+
+    archived: bool = False
+    workspace_id: Id | None = None
+    cursor: str | None = None
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class GetSession(Query[SessionView]):
+    """Messages are paged from the newest; a page holds at most `limit` and about 700 kB."""
+
+    subject: ClassVar = "popagent.chat.qry.sessions-get.v1"
+
+    session_id: Id
+    before: str | None = None
+    limit: int = Field(default=100, ge=1, le=200)
+
+
+class CreateSessionBody(Wire):
+    """Everything is optional: a new chat in the default workspace."""
+
+    id: Id | None = None
+    title: Title | None = None
+    workspace_id: Id | None = None
+
+
+class CreateSession(Command[SessionView]):
+    """Create a session; an id that exists answers 409 with the stored session."""
+
+    subject: ClassVar = "popagent.chat.cmd.sessions-create.v1"
+
+    command_id: Id
+    body: CreateSessionBody
+
+
+class MessageRef(Wire):
+    """A message named by its id; whatever else a client sends with it is the server's own and is dropped."""
+
+    id: Id
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_the_id(cls, value: Any) -> Any:
+        return {"id": value.get("id")} if isinstance(value, dict) else value
+
+
+class SaveSessionBody(Wire):
+    """Rename, or shorten to a stored prefix; content is the server's and is never taken from a client."""
+
+    revision: int = Field(ge=0)
+    title: Title | None = None
+    messages: list[MessageRef] | None = Field(
+        default=None, max_length=10_000, description="The ids to keep, a prefix of the stored branch."
+    )
+
+
+class SaveSession(Command[SessionView]):
+    """Refused with the stored session when the revision is old, or while a turn runs and messages are given."""
+
+    subject: ClassVar = "popagent.chat.cmd.sessions-save.v1"
+
+    command_id: Id
+    session_id: Id
+    body: SaveSessionBody
+
+
+class PatchSessionBody(Wire):
+    """Rename, archive or restore."""
+
+    revision: int = Field(ge=0)
+    title: Title | None = None
+    archived: bool | None = None
+
+
+class PatchSession(Command[SessionView]):
+    """Archiving is refused while a turn runs."""
+
+    subject: ClassVar = "popagent.chat.cmd.sessions-patch.v1"
+
+    command_id: Id
+    session_id: Id
+    body: PatchSessionBody
+
+
+class DeletedView(View):
+    """What was deleted."""
+
+    id: Id
+    deleted: bool = True
+
+
+class DeleteSession(Command[DeletedView]):
+    """Stop what runs (up to 10 s), then delete thread, turns and session for good; else 409."""
+
+    subject: ClassVar = "popagent.chat.cmd.sessions-delete.v1"
+
+    session_id: Id
+
+
+class SessionChanged(Event):
+    """A session was created, renamed, archived, restored, shortened, or its running turn changed."""
+
+    subject: ClassVar = "popagent.chat.evt.sessions-changed.v1"
+
+    session: SessionSummary
+
+
+class SessionDeleted(Event):
+    """Nothing of it is left but long-term memories."""
+
+    subject: ClassVar = "popagent.chat.evt.sessions-deleted.v1"
+
+    session_id: Id

@@ -1,0 +1,92 @@
+"""Messages that every service answers, and shapes that several share."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, Literal
+
+from pydantic import Field
+
+from popagent_kit.ids import Id
+from popagent_proto.base import Moment, Query, View
+
+
+class HealthView(View):
+    """How one service is; `checks` maps a dependency to `ok` or to the reason why not, in words."""
+
+    service: str
+    version: str
+    ready: bool
+    checks: dict[str, str] = Field(default_factory=dict)
+
+
+class HealthQuery(Query[HealthView]):
+    """Base of the seven services' health queries; each service has its own subject."""
+
+
+class JobView(View):
+    """A piece of work that takes longer than one request."""
+
+    id: Id
+    kind: str
+    state: Literal["queued", "running", "completed", "failed"]
+    progress: float = Field(ge=0, le=1, description="Share that is done.")
+    note: str = Field(default="", description="What it is doing, in words.")
+    error: str | None = None
+    created_at: Moment
+    updated_at: Moment
+
+
+class GatewayHealth(HealthQuery):
+    """How the gateway service is."""
+
+    subject: ClassVar = "popagent.gateway.qry.health-get.v1"
+
+
+class ChatHealth(HealthQuery):
+    """How the chat service is."""
+
+    subject: ClassVar = "popagent.chat.qry.health-get.v1"
+
+
+class TaskRunnerHealth(HealthQuery):
+    """How the task-runner service is."""
+
+    subject: ClassVar = "popagent.task-runner.qry.health-get.v1"
+
+
+class SchedulerHealth(HealthQuery):
+    """How the scheduler service is."""
+
+    subject: ClassVar = "popagent.scheduler.qry.health-get.v1"
+
+
+class EvolutionWorkerHealth(HealthQuery):
+    """How the evolution-worker service is."""
+
+    subject: ClassVar = "popagent.evolution-worker.qry.health-get.v1"
+
+
+class DocsIndexerHealth(HealthQuery):
+    """How the docs-indexer service is."""
+
+    subject: ClassVar = "popagent.docs-indexer.qry.health-get.v1"
+
+
+class ObservabilityHealth(HealthQuery):
+    """How the observability service is."""
+
+    subject: ClassVar = "popagent.observability.qry.health-get.v1"
+
+
+HEALTH_QUERIES: Final[dict[str, type[HealthQuery]]] = {
+    query.subject_parts()[0]: query
+    for query in (
+        GatewayHealth,
+        ChatHealth,
+        TaskRunnerHealth,
+        SchedulerHealth,
+        EvolutionWorkerHealth,
+        DocsIndexerHealth,
+        ObservabilityHealth,
+    )
+}
