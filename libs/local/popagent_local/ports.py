@@ -23,7 +23,7 @@ def is_free(port: int, host: str = LOOPBACK) -> bool:
 
 
 def free_port(preferred: int | None = None, host: str = LOOPBACK, *, avoid: Iterable[int] = ()) -> int:
-    """Return `preferred` when nobody listens there, else a port that the kernel calls free and `avoid` does not hold."""
+    """Return `preferred` when nobody listens there, else a free port that is not in `avoid`."""
     taken = set(avoid)
     if preferred and preferred not in taken and is_free(preferred, host):
         return preferred
