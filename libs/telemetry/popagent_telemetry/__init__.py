@@ -1,0 +1,33 @@
+"""Traces, metrics and redaction: what every process tells about itself."""
+
+from popagent_telemetry import metrics
+from popagent_telemetry.redaction import REDACTED, forget_secret, is_secret_name, redact, redact_value, register_secret
+from popagent_telemetry.setup import Telemetry, set_up
+from popagent_telemetry.tracing import (
+    current_span,
+    current_trace_id,
+    extract,
+    inject,
+    note_error,
+    remote_context,
+    span,
+)
+
+__all__ = [
+    "REDACTED",
+    "Telemetry",
+    "current_span",
+    "current_trace_id",
+    "extract",
+    "forget_secret",
+    "inject",
+    "is_secret_name",
+    "metrics",
+    "note_error",
+    "redact",
+    "redact_value",
+    "register_secret",
+    "remote_context",
+    "set_up",
+    "span",
+]

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import base64
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from popagent_telemetry import REDACTED, forget_secret, is_secret_name, redact, redact_value, register_secret
+
+BASIC = base64.b64encode(b"user:canary-pass").decode()
+KEY_BLOCK = "-----BEGIN OPENSSH PRIVATE KEY-----\nCANARYcanaryCANARY\nmore\n-----END OPENSSH PRIVATE KEY-----"
+
+# (text, the part that must be gone)
+CANARIES = [
+    ("key sk-CANARY0123456789abcdef in a sentence", "CANARY0123456789abcdef"),
+    ("sk-proj-CANARY_0123-456789", "CANARY_0123"),
+    ("Authorization: Bearer CANARY.token-0123", "CANARY.token"),
+    ("authorization=token CANARY0123", "CANARY0123"),
+    ('{"Authorization":"Bearer CANARY0123456"}', "CANARY0123456"),
+    ("curl -H 'bearer CANARY0123456789'", "CANARY0123456789"),
+    (f"Basic {BASIC}", BASIC),
+    (f"before {KEY_BLOCK} after", "CANARYcanaryCANARY"),
+    (KEY_BLOCK.partition("\nmore")[0], "CANARYcanaryCANARY"),  # cut off before its END line
+    (KEY_BLOCK.replace("\n", "\\n"), "CANARYcanaryCANARY"),
+    ("-----BEGIN PGP PRIVATE KEY BLOCK-----\nCANARY\n-----END PGP PRIVATE KEY BLOCK-----", "CANARY"),
+    ("postgresql://popagent:CANARY@127.0.0.1:5433/db", "CANARY"),
+    ("nats://u:CAN@ARY:x@host:4222", "ARY"),
+    ("redis://:CANARY@host", "CANARY"),
+    ("https://CANARY0123456789abcdefgh@github.com/a/b", "CANARY0123456789"),
+    ("api_key=CANARY0123", "CANARY0123"),
+    ("?apiKey=CANARY0123&x=1", "CANARY0123"),
+    ('{"password": "CANARY with blanks"}', "CANARY with blanks"),
+    ("{'client_secret': 'CANARY 1'}", "CANARY 1"),
+    ('"{\\"password\\": \\"CANARY inside a string\\"}"', "CANARY inside"),
+    ("POPAGENT_SECRET_KEY=CANARY0123", "CANARY0123"),
+    ("x-popagent-key: CANARY0123", "CANARY0123"),
+    ("x-api-key: CANARY0123", "CANARY0123"),
+    ("--password CANARY0123", "CANARY0123"),
+    ("--api-key=CANARY0123", "CANARY0123"),
+    ("Set-Cookie: sid=CANARY; Path=/", "CANARY"),
+    ("ghp_CANARY0123456789abcdef", "CANARY0123456789"),
+    ("github_pat_CANARY0123456789abcdef", "CANARY0123456789"),
+    ("eyJhbGciOiJIUzI1NiJ9.CANARYcanary.sig", "CANARYcanary"),
+    ("AKIACANARY0123456789", "CANARY0123456789"),
+    ("xoxb-CANARY0123456789", "CANARY0123456789"),
+    ("https://hooks.slack.com/services/T0/B0/CANARY0123", "CANARY0123"),
+]
+
+
+@pytest.mark.parametrize(("text", "canary"), CANARIES)
+def test_no_credential_survives_in_any_of_its_forms(text: str, canary: str) -> None:
+    padded = "long text before. " * 40 + text
+
+    once = redact(text)
+
+    assert canary not in once
+    assert REDACTED in once
+    assert canary not in redact(padded)
+    assert redact(once) == once
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Basic information about the task-runner",
+        "input_tokens=120, outputTokens: 55",
+        "max_tokens: 4096",
+        "the token count is 12",
+        "http://localhost:8420/api/chat/@me",
+        "mail me at someone@example.org",
+        '{"password": null, "token": true}',
+        "risk-assessment of a desk-bound job",
+    ],
+)
+def test_ordinary_text_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_a_registered_value_is_replaced_wherever_it_stands() -> None:
+    register_secret("tr0ub4dor", "mail")
+    try:
+        assert redact("xxtr0ub4dorxx") == "xx[redacted:mail]xx"
+    finally:
+        forget_secret("tr0ub4dor")
+    assert redact("xxtr0ub4dorxx") == "xxtr0ub4dorxx"
+
+
+def test_a_value_under_a_secret_name_is_replaced_whole_and_counts_stay() -> None:
+    value = {"dbPassword": "a b", "usage": {"inputTokens": 5}, "list": ["sk-abcdefghijkl"], "tokens": "12 of 20"}
+
+    assert redact_value(value) == {
+        "dbPassword": REDACTED,
+        "usage": {"inputTokens": 5},
+        "list": [f"sk-{REDACTED}"],
+        "tokens": "12 of 20",
+    }
+    assert not is_secret_name("maxTokenCount")
+
+
+def test_endless_nesting_ends() -> None:
+    value: list[object] = []
+    for _ in range(5_000):
+        value = [value]
+
+    assert redact_value(value)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["eyJ", "sk-", "://a:", "-----BEGIN PRIVATE KEY", "password", "basic ", "key=:", "authorization:", "--token "],
+)
+def test_hostile_text_takes_linear_time(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+
+    started = perf_counter()
+    redact(text)
+
+    assert perf_counter() - started < 2
+
+
+@given(st.text(max_size=300), st.sampled_from(CANARIES))
+def test_a_credential_is_found_after_any_text(noise: str, case: tuple[str, str]) -> None:
+    text, canary = case
+
+    assert canary not in redact(f"{noise}\n{text}")
