@@ -1,0 +1,46 @@
+"""Every message and every shape on HTTP, found by importing the modules that declare them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from pydantic import BaseModel
+
+import popagent_proto
+from popagent_proto import http
+from popagent_proto.base import Message, Request
+from popagent_proto.chat.sessions import CreateSessionBody, PatchSessionBody, SaveSessionBody
+from popagent_proto.chat.settings import AgentRuntimePatch
+from popagent_proto.chat.turns import ChatRequest
+from popagent_proto.chat.workspaces import RegisterWorkspaceBody
+from popagent_proto.common import JobView
+
+
+def messages() -> list[type[Message]]:
+    """Return every message that has a subject, in order of subject."""
+    for module in pkgutil.walk_packages(popagent_proto.__path__, "popagent_proto."):
+        if not module.name.startswith("popagent_proto.export"):
+            importlib.import_module(module.name)
+    return [Message.registry[subject] for subject in sorted(Message.registry)]
+
+
+def replies() -> list[type[BaseModel]]:
+    """Return every reply class once, by name."""
+    found = {message.reply_type() for message in messages() if issubclass(message, Request)}
+    return sorted(found, key=lambda reply: reply.__name__)
+
+
+def http_shapes() -> list[type[BaseModel]]:
+    """Return the bodies and answers that exist on HTTP only."""
+    return [
+        AgentRuntimePatch,
+        ChatRequest,
+        CreateSessionBody,
+        http.ErrorBody,
+        JobView,
+        PatchSessionBody,
+        RegisterWorkspaceBody,
+        SaveSessionBody,
+        http.SuiteHealthView,
+    ]
