@@ -1,0 +1,220 @@
+"""The supervisor over tiny programs: nothing outlives it, what ends comes back, what will not start says why."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from popagent_local.exec_shim import shim
+from popagent_local.keeper import StartError
+from popagent_local.output import Terminal
+from popagent_local.programs import Program, surroundings
+from popagent_local.state import SuiteState
+from popagent_local.supervisor import StopRequested, Supervisor
+
+SLEEPER = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
+
+
+def program(name: str, mark: Path, code: str = SLEEPER, **options: object) -> Program:
+    async def ready() -> bool:
+        return mark.exists() and mark.read_text() != ""
+
+    command: Callable[[], list[str]] = lambda: shim([sys.executable, "-S", "-c", code, str(mark)])  # noqa: E731
+    return Program(name, command, ready, env=surroundings(), **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def terminal() -> Terminal:
+    return Terminal(io.StringIO())
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path, terminal: Terminal) -> Supervisor:
+    (tmp_path / "run").mkdir()
+    return Supervisor(tmp_path, SuiteState(home=str(tmp_path)), terminal, backoff_s=(0.01, 0.02, 0.03, 0.04, 5.0))
+
+
+def said(terminal: Terminal) -> str:
+    assert isinstance(terminal.stream, io.StringIO)
+    return terminal.stream.getvalue()
+
+
+async def until(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
+    async with asyncio.timeout(timeout_s):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_started_program_is_ready_and_a_stopped_one_is_gone(supervisor: Supervisor, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+
+    await supervisor.start(program("sleeper", mark))
+    pid = int(mark.read_text())
+    stored = SuiteState.read(tmp_path)
+    await supervisor.stop_all()
+
+    assert stored is not None
+    assert (stored.programs["sleeper"].state, stored.programs["sleeper"].pid) == ("ready", pid)
+    assert not psutil.pid_exists(pid)
+
+
+async def test_a_killed_program_is_started_again(supervisor: Supervisor, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    await supervisor.start(program("sleeper", mark))
+    first = int(mark.read_text())
+
+    os.kill(first, signal.SIGKILL)
+    await until(lambda: mark.read_text() not in {"", str(first)})
+
+    second = int(mark.read_text())
+    assert psutil.pid_exists(second)
+    assert supervisor.state.programs["sleeper"].restarts == 1
+    await supervisor.stop_all()
+    assert not psutil.pid_exists(second)
+
+
+async def test_a_program_that_keeps_failing_is_reported_and_waits_longer_each_time(
+    supervisor: Supervisor, terminal: Terminal, tmp_path: Path
+) -> None:
+    broken = program("broken", tmp_path / "never", "print('no such table'); raise SystemExit(3)", essential=False)
+
+    failures = await supervisor.start(broken)
+    await until(lambda: supervisor.state.programs["broken"].state == "failing")
+    await until(lambda: "4 times in a row" in said(terminal))
+    restarts = supervisor.state.programs["broken"].restarts
+    await supervisor.stop_all()
+
+    assert "ended with exit code 3" in str(failures[0])
+    assert "no such table" in said(terminal)
+    assert restarts <= 4
+
+
+async def test_an_essential_program_that_does_not_start_fails_the_start_with_its_last_lines(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    broken = program("broken", tmp_path / "never", "print('port is taken'); raise SystemExit(1)")
+
+    with pytest.raises(StartError, match="port is taken"):
+        await supervisor.start(program("sleeper", tmp_path / "mark"), broken)
+
+    await supervisor.stop_all()
+    assert all(row.state == "stopped" for row in supervisor.state.programs.values())
+
+
+async def test_an_order_to_stop_ends_a_start_that_waits(supervisor: Supervisor, tmp_path: Path) -> None:
+    slow = program("slow", tmp_path / "never", "import time; time.sleep(600)")
+    asyncio.get_running_loop().call_later(0.2, supervisor.stop_requested.set)
+
+    with pytest.raises(StopRequested):
+        await supervisor.start(slow)
+
+    await supervisor.stop_all()
+    assert supervisor.state.programs["slow"].pid is None
+
+
+async def test_a_program_deaf_to_sigterm_is_killed_with_what_it_started(
+    supervisor: Supervisor, terminal: Terminal, tmp_path: Path
+) -> None:
+    mark, child_mark = tmp_path / "mark", tmp_path / "child"
+    code = f"""
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    open({str(child_mark)!r}, 'w').write(str(os.getpid()))
+    time.sleep(600)
+open(sys.argv[1], 'w').write(str(os.getpid()))
+time.sleep(600)
+"""
+    await supervisor.start(program("deaf", mark, code, stop_timeout_s=0.3))
+    await until(lambda: child_mark.exists() and child_mark.read_text() != "")
+
+    await supervisor.stop_all()
+
+    assert not psutil.pid_exists(int(mark.read_text()))
+    await until(lambda: not _lives(int(child_mark.read_text())))
+    assert "did not end within" in said(terminal)
+
+
+async def test_services_end_before_what_they_need(supervisor: Supervisor, tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    code = f"""
+import signal, sys, time, os
+def end(*_):
+    with open({str(order)!r}, 'a') as file: file.write(sys.argv[2] + chr(10))
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+open(sys.argv[1], 'w').write(str(os.getpid()))
+time.sleep(600)
+"""
+
+    def named(name: str, stop_order: int) -> Program:
+        mark = tmp_path / name
+
+        async def ready() -> bool:
+            return mark.exists() and mark.read_text() != ""
+
+        def command() -> list[str]:
+            return shim([sys.executable, "-S", "-c", code, str(mark), name])
+
+        return Program(name, command, ready, env=surroundings(), stop_order=stop_order)
+
+    await supervisor.start(named("database", 2), named("bus", 1), named("service", 0))
+    await supervisor.stop_all()
+
+    assert order.read_text().split() == ["service", "bus", "database"]
+
+
+def test_kill_9_of_the_supervisor_leaves_no_process(tmp_path: Path) -> None:
+    script = tmp_path / "suite.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import asyncio, sys
+            from pathlib import Path
+            sys.path.insert(0, {str(Path(__file__).parent)!r})
+            from test_supervisor import program
+            from popagent_local.output import Terminal
+            from popagent_local.state import HomeLock, SuiteState
+            from popagent_local.supervisor import Supervisor
+
+            async def main(home):
+                with HomeLock(home):
+                    supervisor = Supervisor(home, SuiteState(home=str(home)), Terminal())
+                    await supervisor.start(program("one", home / "one"), program("two", home / "two"))
+                    print("up", flush=True)
+                    await asyncio.sleep(600)
+
+            asyncio.run(main(Path({str(tmp_path)!r})))
+            """
+        )
+    )
+    suite = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert suite.stdout is not None
+    assert suite.stdout.readline() == "up\n"
+    pids = [int((tmp_path / name).read_text()) for name in ("one", "two")]
+
+    suite.kill()
+    suite.wait()
+    deadline = time.monotonic() + 10
+    while any(_lives(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+    assert not any(_lives(pid) for pid in pids)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
