@@ -1,0 +1,1 @@
+"""PostgreSQL: pool, typed queries, migrations, and the bootstrap of roles and schemas."""
