@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from popagent_kit import json
@@ -35,7 +33,18 @@ def list_files(as_json: bool) -> None:
     except AppError as error:
         raise click.ClickException(error.message) from error
     if as_json:
-        items = [{**asdict(row), "path": str(row.path) if row.path else None} for row in rows]
+        items = [
+            {
+                "name": row.name,
+                "title": row.title,
+                "licence": row.licence,
+                "sizeBytes": row.size_bytes,
+                "sha256": row.sha256,
+                "path": str(row.path) if row.path else None,
+                "pinned": row.pinned,
+            }
+            for row in rows
+        ]
         click.echo(json.dumps({"items": items}).decode())
         return
     for row in rows:

