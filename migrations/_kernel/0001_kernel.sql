@@ -13,14 +13,15 @@ create table outbox (
     sent_at timestamptz
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 create index outbox_unsent on outbox (position) where sent_at is null;
--- Republication and pruning go by the time of the fact.
-create index outbox_created on outbox (created_at);
+-- Republication and pruning go by the time of sending.
+create index outbox_sent on outbox (sent_at) where sent_at is not null;
 
 -- How far this schema's events got in a stream, to notice that the stream was wiped or went back.
 create table stream_marks (
     stream text primary key,
     identity text not null,
     last_seq bigint not null,
+    losses integer not null default 0,
     noted_at timestamptz not null default clock_timestamp()
 );
 

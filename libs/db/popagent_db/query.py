@@ -53,9 +53,9 @@ class Query(Generic[T]):
         found = await connection.fetchrow(self.sql, *args)
         return None if found is None else self._build(found)
 
-    async def all(self, connection: Connection, *args: object) -> list[T]:
-        """Return every row; the statement itself holds the limit."""
-        return [self._build(found) for found in await connection.fetch(self.sql, *args)]
+    async def all(self, connection: Connection, *args: object, timeout_s: float | None = None) -> list[T]:
+        """Return every row; the statement itself holds the limit. `timeout_s` is shorter than the connection's."""
+        return [self._build(found) for found in await connection.fetch(self.sql, *args, timeout=timeout_s)]
 
     async def value(self, connection: Connection, *args: object) -> T:
         """Return the scalar of a query that always gives one row, such as a count."""

@@ -135,8 +135,8 @@ async def test_the_contract_test_names_every_query_that_does_not_fit(pool: Pool,
     ]
 
 
-async def test_our_own_queries_fit_a_migrated_schema(pool: Pool, chat_dsn: str) -> None:
-    await migrate(chat_dsn, "chat")
+async def test_our_own_queries_fit_a_migrated_schema(pool: Pool, chat_dsn: str, folder: Path) -> None:
+    await migrate(chat_dsn, "chat", folder)
 
     async with pool.acquire() as conn:
         assert await prepare_all(conn, popagent_db) == len(queries_of(popagent_db)) > 5
