@@ -1,0 +1,1 @@
+"""Models: the one client, the catalogue, profiles, admission, routing and usage."""

@@ -75,6 +75,9 @@ async def stream(
         return
     for event in rest:
         await paced(connection, reply, event)
+    if reply.fault == "open-end":
+        await put(connection, reply, closing[0])
+        await asyncio.Event().wait()
     if reply.fault != "no-finish":
         for event in closing:
             await put(connection, reply, event)

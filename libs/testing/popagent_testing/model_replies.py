@@ -23,6 +23,7 @@ Fault = Literal[
     "plain-lines",  # plain-text data lines, and [DONE] twice
     "empty",  # 200, a stream without any event
     "lying-length",  # content-length promises more than is sent
+    "open-end",  # everything up to the finish reason, then silence
     "long-line",  # 8 MiB without a line end
 ]
 ToolStyle = Literal["fragments", "whole", "no-index", "no-id", "id-repeated", "object-arguments", "legacy"]

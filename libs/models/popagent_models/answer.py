@@ -1,0 +1,59 @@
+"""One answer while it arrives: bytes in, events out, and the rules about when it counts as complete."""
+
+from __future__ import annotations
+
+from popagent_models.assembly import Assembly
+from popagent_models.events import Finished, ModelEvent
+from popagent_models.failures import cut_off, no_answer
+from popagent_models.request import ModelRequest
+from popagent_models.sse import BodyReader
+
+
+class Answer:
+    """Feed it the body, then call `end`; `started` tells whether an event was given out."""
+
+    def __init__(self, request: ModelRequest, host: str) -> None:
+        self.host = host
+        self.reader = BodyReader()
+        self.assembly = Assembly(request, host)
+        self.started = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model said that it is done; only usage can still come."""
+        return self.assembly.finish is not None
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is expected: a `[DONE]` behind the finish reason."""
+        return self.finished and self.reader.done
+
+    def feed(self, data: bytes) -> list[ModelEvent]:
+        """Return the events that `data` completes.
+
+        Raises:
+            ModelError: The body is out of bounds or reports an error.
+        """
+        events: list[ModelEvent] = []
+        for payload in self.reader.feed(data):
+            events += self.assembly.take(payload)
+        if events:
+            self.started = True
+        return events
+
+    def end(self) -> list[ModelEvent]:
+        """Return the last events, closed by `Usage` and `Finished`.
+
+        Raises:
+            ModelProviderError: Nothing came that is an answer, or it stopped without a finish reason.
+        """
+        events: list[ModelEvent] = []
+        for payload in self.reader.end():
+            events += self.assembly.take(payload)
+        events += self.assembly.end()
+        if self.reader.objects == 0:
+            raise no_answer(self.host)
+        whole_json = self.reader.is_json and bool(events)
+        if not self.finished and not whole_json:
+            raise cut_off(self.host) if self.assembly.seen_choice else no_answer(self.host)
+        return [*events, self.assembly.usage, Finished(self.assembly.reason)]

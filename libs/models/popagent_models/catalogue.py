@@ -1,0 +1,246 @@
+"""Which models there are: cached, asked for once at a time, and failing open when the server cannot tell."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx2
+import orjson
+
+from popagent_models.errors import ModelError, UnknownModelError
+from popagent_models.failures import cut_off, error_for_status, no_answer, no_headers
+from popagent_models.profile import known_context
+from popagent_models.upstream import RefusedError, Upstream
+
+log = logging.getLogger(__name__)
+
+FETCH_TIMEOUT_S: Final = 5.0
+FRESH_S: Final = 60.0
+STALE_S: Final = 24 * 3600.0
+# How long a reader waits for a refresh before it gets the stale list, and how long a failure is not repeated.
+REFRESH_WAIT_S: Final = 0.5
+PAUSE_AFTER_FAILURE_S: Final = 10.0
+WARN_EVERY_S: Final = 60.0
+MOST_MODELS: Final = 2_000
+LONGEST_LIST_BYTES: Final = 8 * 1024 * 1024
+
+_WELL_FORMED: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
+_NO_CHAT: Final = re.compile(
+    r"embed|minilm|(?:^|[/-])(?:bge|e5|gte)-|rerank|whisper|(?:^|-)tts|dall-?e|moderation|stable-diffusion|imagen|veo-",
+    re.I,
+)
+_CONTEXT_FIELDS: Final = (
+    "context_length",
+    "context_window",
+    "max_model_len",
+    "loaded_context_length",
+    "max_context_length",
+    "n_ctx",
+    "n_ctx_train",
+    "max_input_tokens",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueView:
+    """What is known now; `known` is false when the server never told, and then any well-formed id is accepted."""
+
+    models: tuple[str, ...] = ()
+    context_windows: Mapping[str, int] = field(default_factory=dict)
+    known: bool = False
+
+    def accepts(self, model: str) -> bool:
+        """Tell whether `model` may be used."""
+        return model in self.models if self.known else is_well_formed(model)
+
+    def context(self, model: str) -> int | None:
+        """Return the context window in tokens: the server's, else by the name, else None."""
+        return self.context_windows.get(model) or known_context(model)
+
+    def default_model(self, stored: str | None, configured: str | None = None) -> str | None:
+        """Return the stored default, else POPAGENT_MODEL, else the first model that chats, else None."""
+        return stored or configured or next((model for model in self.models if chats(model)), None)
+
+
+UNKNOWN: Final = CatalogueView()
+
+
+def is_well_formed(model: str) -> bool:
+    """Tell whether the text can be a model id: 1 to 200 characters, no white space or control characters."""
+    return _WELL_FORMED.fullmatch(model) is not None
+
+
+def chats(model: str) -> bool:
+    """Tell whether a model of this name can hold a conversation."""
+    return _NO_CHAT.search(model) is None
+
+
+class Catalogue:
+    """The model list of the endpoint that `upstream` returns at the time; `clock` counts seconds."""
+
+    def __init__(self, upstream: Callable[[], Upstream], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._upstream = upstream
+        self._clock = clock
+        self._view = UNKNOWN
+        self._fetched_at = -STALE_S
+        self._failed_at = -PAUSE_AFTER_FAILURE_S
+        self._warned_at = -WARN_EVERY_S
+        self._url = ""
+        self._fetch: asyncio.Task[None] | None = None
+        self.last_error: ModelError | None = None
+
+    async def models(self) -> CatalogueView:
+        """Return the list: at most 60 s old, older (to 24 h) when the server is slow or down, else unknown.
+
+        Never raises for the server's sake; the first call waits up to 5 s, a refresh half a second.
+        """
+        self._forget_other_endpoint()
+        age_s = self._clock() - self._fetched_at
+        if self._view.known and age_s < FRESH_S:
+            return self._view
+        usable = self._view.known and age_s < STALE_S
+        fetch = self._running_fetch()
+        if fetch is not None:
+            await asyncio.wait({fetch}, timeout=REFRESH_WAIT_S if usable else FETCH_TIMEOUT_S + 1)
+        if self._view.known and self._clock() - self._fetched_at < STALE_S:
+            return self._view
+        self._warn("the model list is not known; any model id is accepted")
+        return UNKNOWN
+
+    async def check(self, model: str, field: str = "model") -> None:
+        """Accept a model from outside.
+
+        Raises:
+            UnknownModelError: It is not well-formed, or a known list lacks it; names `field`.
+        """
+        if not is_well_formed(model):
+            raise UnknownModelError("A model id has 1 to 200 characters and no blanks.", field=field)
+        self._forget_other_endpoint()
+        if self._view.known and model in self._view.models:
+            return
+        if not (await self.models()).accepts(model):
+            raise UnknownModelError(f"The model server does not offer the model “{model}”.", field=field)
+
+    async def close(self) -> None:
+        """End a fetch that still runs."""
+        if self._fetch is not None:
+            self._fetch.cancel()
+            await asyncio.gather(self._fetch, return_exceptions=True)
+
+    def _forget_other_endpoint(self) -> None:
+        try:
+            url = self._upstream().endpoint.url
+        except ModelError:
+            url = ""
+        if url != self._url:
+            self._url = url
+            self._view = UNKNOWN
+            self._failed_at = -PAUSE_AFTER_FAILURE_S
+
+    def _running_fetch(self) -> asyncio.Task[None] | None:
+        """Return the one fetch, started if it is due."""
+        if self._fetch is not None and not self._fetch.done():
+            return self._fetch
+        if self._clock() - self._failed_at < PAUSE_AFTER_FAILURE_S:
+            return None
+        self._fetch = asyncio.create_task(self._refresh(self._url), name="model-catalogue")
+        return self._fetch
+
+    async def _refresh(self, url: str) -> None:
+        try:
+            view = await fetch_models(self._upstream())
+        except ModelError as error:
+            self.last_error = error
+            self._failed_at = self._clock()
+            self._warn(error.message)
+            return
+        if url == self._url:
+            self._view, self._fetched_at, self.last_error = view, self._clock(), None
+
+    def _warn(self, reason: str) -> None:
+        if self._clock() - self._warned_at >= WARN_EVERY_S:
+            self._warned_at = self._clock()
+            log.warning("the model catalogue could not be read", extra={"reason": reason, "url": self._url})
+
+
+async def fetch_models(upstream: Upstream, timeout_s: float = FETCH_TIMEOUT_S) -> CatalogueView:
+    """Ask the server once.
+
+    Raises:
+        ModelError: There is no answer within `timeout_s`, or none that is a model list.
+    """
+    host = upstream.endpoint.host
+    try:
+        async with asyncio.timeout(timeout_s):
+            response = await upstream.get("/models", timeout_s)
+            try:
+                value = parsed(await bounded_body(response), host)
+            finally:
+                await response.aclose()
+    except TimeoutError as error:
+        raise no_headers(host, timeout_s) from error
+    except RefusedError as refused:
+        raise error_for_status(refused.status, refused.detail, host, "", refused.retry_after_s) from refused
+    except httpx2.HTTPError as error:
+        raise cut_off(host) from error
+    return view_of(value, host)
+
+
+async def bounded_body(response: httpx2.Response) -> bytes:
+    """Return the body, cut behind 8 MiB (which then fails to parse)."""
+    body = bytearray()
+    async for data in response.aiter_bytes():
+        body += data
+        if len(body) > LONGEST_LIST_BYTES:
+            break
+    return bytes(body)
+
+
+def parsed(body: bytes, host: str) -> Any:
+    """Return the JSON value of a body."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise no_answer(host) from error
+
+
+def view_of(value: Any, host: str) -> CatalogueView:
+    """Return the list in any of the shapes servers use: `{data: [...]}`, `{models: [...]}`, or a bare array.
+
+    Raises:
+        ModelProviderError: It is none of them, or holds no usable id.
+    """
+    if isinstance(value, dict):
+        value = value.get("data") or value.get("models")
+    windows: dict[str, int] = {}
+    found: dict[str, None] = {}
+    for item in value if isinstance(value, list) else []:
+        fields: dict[str, Any] = item if isinstance(item, dict) else {"id": item}
+        model = fields.get("id") or fields.get("model") or fields.get("name")
+        if not isinstance(model, str) or not is_well_formed(model) or len(found) >= MOST_MODELS:
+            continue
+        found[model] = None
+        window = context_of(fields) or known_context(model)
+        if window:
+            windows[model] = window
+    if not found:
+        raise no_answer(host)
+    return CatalogueView(tuple(found), windows, known=True)
+
+
+def context_of(fields: Mapping[str, Any]) -> int | None:
+    """Return the context window an item states, under whichever name."""
+    places = (fields, fields.get("meta"), fields.get("top_provider"), fields.get("limits"))
+    for place in places:
+        if isinstance(place, Mapping):
+            for name in _CONTEXT_FIELDS:
+                value = place.get(name)
+                if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 100_000_000:
+                    return value
+    return None
