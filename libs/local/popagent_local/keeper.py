@@ -12,7 +12,7 @@ from typing import Final
 
 from popagent_kit.clock import now, wire_time
 from popagent_kit.errors import AppError
-from popagent_local.output import ROUTINE, LogFile, Terminal, tail
+from popagent_local.output import ALARMING, LogFile, Terminal, tail
 from popagent_local.programs import Program
 from popagent_local.state import ProgramState
 
@@ -166,7 +166,7 @@ class Keeper:
         except OSError as error:  # a full disk must not stop the suite from telling so
             self.terminal.warn(f"{self.log_file.path}: {error}")
         text = line.decode("utf-8", "replace").rstrip("\r")
-        if not (self.program.tells_routine and ROUTINE.search(text)):
+        if not self.program.quiet or ALARMING.search(text):
             self.terminal.line(self.program.name, text)
 
     def _update(self, state: str, detail: str) -> None:

@@ -83,8 +83,23 @@ class EmbeddedNats:
         """Readable by its owner alone: it holds every service's password."""
         return self.store_dir / "nats.conf"
 
+    def running(self) -> int | None:
+        """Return the process that serves this folder already, or None; two servers on one folder would ruin it."""
+        try:
+            pid = int((self.store_dir / "nats.pid").read_text(encoding="ascii"))
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (OSError, ValueError):
+            return None
+        return pid if str(self.config_file).encode() in command.split(b"\0") else None
+
     def start_command(self) -> list[str]:
-        """Write the configuration and return the server's command line."""
+        """Write the configuration and return the server's command line.
+
+        Raises:
+            ConfigurationError: Another server runs on this folder; the message names it.
+        """
+        if (pid := self.running()) is not None:
+            raise ConfigurationError(f"A NATS (process {pid}) already runs on {self.store_dir}. Stop it: kill {pid}")
         self.store_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = self.config_file.with_suffix(".new")
         draft.unlink(missing_ok=True)
@@ -107,6 +122,7 @@ class EmbeddedNats:
         return (
             f'server_name: "popagent"\n'
             f'listen: "{LOOPBACK}:{self.port}"\n'
+            f'pid_file: "{self.store_dir}/nats.pid"\n'
             f"{monitor}"
             f"max_payload: {MAX_PAYLOAD}\n"
             f"max_pending: 64MB\n"

@@ -130,5 +130,5 @@ class Terminal:
                 self.say(f"{prefix} {part}")
 
 
-# NATS and PostgreSQL tell their routine at length; their files keep all of it.
-ROUTINE: Final = re.compile(r"\[INF\]|\bLOG: |^\s*$")
+# NATS and PostgreSQL tell at length what is not for the terminal; their files keep all of it.
+ALARMING: Final = re.compile(r"PANIC: |No space left|\[ERR\]|\[FTL\]")

@@ -8,11 +8,13 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeVar
 
 from popagent_local.exec_shim import shim
 from popagent_local.ports import LOOPBACK
 
+T = TypeVar("T")
 SERVICE_STOP_S: Final = 35.0  # a running turn gets 30 s, then it is ended with its text
 # What a program needs of the surroundings; everything else of the environment is kept from it.
 SURROUNDINGS: Final = frozenset(
@@ -42,8 +44,8 @@ class Program:
     kill_signal: signal.Signals = signal.SIGKILL
     stop_timeout_s: float = SERVICE_STOP_S
     start_timeout_s: float = 60.0
-    tells_routine: bool = False
-    """Its routine lines go to its file only."""
+    quiet: bool = False
+    """Only its alarms are shown in the terminal; its file has every line."""
 
 
 def surroundings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -57,13 +59,42 @@ def python_module(module: str, *arguments: str) -> list[str]:
     return shim([sys.executable, "-X", "utf8", "-m", module, *arguments], death_signal=signal.SIGKILL)
 
 
-async def http_status(port: int, path: str, host: str = LOOPBACK, timeout_s: float = 2.0) -> int | None:
+async def together(*work: Awaitable[T]) -> list[T]:
+    """Wait for all; at the first error, cancel the others, wait for them too, and raise it."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def run_once(command: Sequence[str], log_file: Path) -> int:
+    """Run a command to its end, its output appended to `log_file`, and return its exit code; cancelling kills it."""
+    with log_file.open("ab") as log:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=surroundings()
+        )
+    try:
+        return await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def http_status(
+    port: int, path: str, host: str = LOOPBACK, timeout_s: float = 2.0, headers: Mapping[str, str] | None = None
+) -> int | None:
     """Return the status of `GET path`, or None when nobody answers in time."""
+    lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(host, port)
             try:
-                writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
+                writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
                 line = await reader.readline()
             finally:
                 writer.close()

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from popagent_local.keeper import BACKOFF_S, Keeper, StartError
 from popagent_local.output import LogFile, Terminal
-from popagent_local.programs import Program
+from popagent_local.programs import Program, together
 from popagent_local.state import Phase, ProgramState, SuiteState
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class Supervisor:
                 failures.append(error)
 
         keepers = [self.launch(program) for program in programs]
-        await self.unless_stopped(_all([one(keeper) for keeper in keepers]))
+        await self.unless_stopped(together(*(one(keeper) for keeper in keepers)))
         return failures
 
     async def stop_all(self) -> None:
@@ -121,14 +121,3 @@ class Supervisor:
             self.state.write(self.home)
         except OSError as error:
             self.terminal.warn(f"the state file cannot be written: {error}")
-
-
-async def _all(work: list[Awaitable[None]]) -> None:
-    """Wait for all; at the first error, raise it and leave the others to be stopped with the suite."""
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

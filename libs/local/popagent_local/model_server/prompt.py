@@ -1,0 +1,130 @@
+"""Tools and their use as plain text, for a model that was not trained to call any.
+
+The text of a message never depends on what follows it, so that the next step's prompt begins with this step's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+Message = Mapping[str, Any]
+
+RULES: Final = """\
+You write one JSON object and nothing else. It is one of these two:
+{"tool": NAME, "arguments": {...}} uses a tool; you then get its result.
+{"answer": TEXT} is your reply to the user, in Markdown.
+
+{{tools}}
+
+Decide like this:
+- The user wants something that a tool can find out or do, and you have no result for it yet: use the tool. Never guess \
+what a file, page or record says.
+- You have the result you need: reply with what the result says. Do not use the same tool with the same arguments twice.
+- Small talk, general knowledge, arithmetic: reply at once."""
+
+ANSWER_ONLY: Final = """\
+You write one JSON object and nothing else:
+{"answer": TEXT} is your reply to the user, in Markdown."""
+
+
+def text_of(content: Any) -> str:
+    """Return a message's content as text: a string, null, or an array of text parts."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if part.get("type") == "text")
+
+
+def fold_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
+    """Return the system and developer texts joined, and the messages without them."""
+    leading = [text_of(m.get("content")) for m in messages if m.get("role") in ("system", "developer")]
+    rest = [m for m in messages if m.get("role") not in ("system", "developer")]
+    return "\n\n".join(text for text in leading if text), rest
+
+
+def plain_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Return the conversation with one system message at most and text contents."""
+    system, rest = fold_system(messages)
+    head = [{"role": "system", "content": system}] if system else []
+    return head + [{"role": str(m["role"]), "content": text_of(m.get("content"))} for m in rest]
+
+
+def decision_messages(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return the conversation as decisions and results, with the tools explained in the system message."""
+    system, rest = fold_system(messages)
+    rules = RULES.replace("{{tools}}", "\n".join(describe(tool) for tool in tools)) if tools else ANSWER_ONLY
+    out = [{"role": "system", "content": f"{system}\n\n{rules}" if system else rules}]
+    results = {str(m.get("tool_call_id")): text_of(m.get("content")) for m in rest if m.get("role") == "tool"}
+    for message in rest:
+        role = message.get("role")
+        if role == "user":
+            out.append({"role": "user", "content": text_of(message.get("content"))})
+        elif role == "assistant":
+            out.extend(_assistant(message, results))
+    return out
+
+
+def _assistant(message: Message, results: Mapping[str, str]) -> list[dict[str, str]]:
+    said = text_of(message.get("content"))
+    calls = message.get("tool_calls") or []
+    out = []
+    if said or not calls:
+        out.append({"role": "assistant", "content": compact({"answer": said})})
+    for call in calls:
+        name, arguments = call["function"]["name"], arguments_of(call)
+        out.append({"role": "assistant", "content": compact({"tool": name, "arguments": arguments})})
+        result = results.get(str(call.get("id")), "The call was not carried out.")
+        out.append({"role": "user", "content": f"Result of {name} {compact(arguments)}:\n{result}"})
+    return out
+
+
+def arguments_of(call: Mapping[str, Any]) -> Any:
+    """Return the arguments of an earlier call; a text that is no JSON stays a text."""
+    text = call["function"].get("arguments") or "{}"
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def compact(value: Any) -> str:
+    """Return JSON spaced as the model itself writes it, so that its own words are found again in the prompt cache."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def describe(tool: Mapping[str, Any]) -> str:
+    """Return a tool as a signature, its purpose, and a line for each parameter that has a description."""
+    schema = tool.get("parameters") or {}
+    properties = schema.get("properties") or {}
+    required = set(schema.get("required") or ())
+    signature = ", ".join(
+        f"{name}{'' if name in required else '?'}: {_kind(inner)}" for name, inner in properties.items()
+    )
+    purpose = " ".join(str(tool.get("description") or "").split())
+    lines = [f"Tool {tool['name']}({signature}): {purpose}".rstrip(" :")]
+    for name, inner in properties.items():
+        about = " ".join(str(inner.get("description") or "").split()) if isinstance(inner, Mapping) else ""
+        if about:
+            lines.append(f"  {name}: {about}")
+    return "\n".join(lines)
+
+
+def _kind(schema: Any) -> str:
+    if not isinstance(schema, Mapping):
+        return "any"
+    if "const" in schema:
+        return compact(schema["const"])
+    if "enum" in schema:
+        return " | ".join(compact(value) for value in schema["enum"])
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            return " | ".join(dict.fromkeys(_kind(inner) for inner in schema[union]))
+    kind = schema.get("type", "any")
+    if isinstance(kind, list):
+        return " | ".join(str(one) for one in kind)
+    if kind == "array":
+        return f"array of {_kind(schema.get('items'))}"
+    return str(kind)

@@ -1,0 +1,144 @@
+"""The seven services as programs: one table says what each may know, and its environment holds nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from popagent_kit.settings import reveal
+from popagent_local.credentials import Credentials
+from popagent_local.infrastructure import Infrastructure
+from popagent_local.programs import Program, answers_ok, python_module, surroundings
+from popagent_local.settings import LocalSettings, given
+from popagent_proto.matrix import BY_NAME
+
+MODEL_SERVER: Final = "model-server"
+GATEWAY: Final = "gateway"
+# Reaches a program only when the table grants it: keys, passwords, and addresses that hold them.
+GUARDED: Final = re.compile(r"(_KEY|_TOKEN|_SECRET|_PASSWORD|DATABASE_URL|NATS_URL|_MODEL_URL)$")
+
+
+@dataclass(frozen=True)
+class LocalService:
+    """One row: which guarded variables the service gets beside its own database and bus login."""
+
+    name: str
+    needs: tuple[str, ...] = ()
+    essential: bool = False
+
+    @property
+    def health_variable(self) -> str:
+        """The variable that names its loopback port for health and metrics."""
+        return f"{BY_NAME[self.name].env_prefix}_HEALTH_PORT"
+
+
+LOCAL_SERVICES: Final = (
+    LocalService(GATEWAY, needs=("POPAGENT_API_KEY",), essential=True),
+    LocalService("chat", needs=("POPAGENT_MODEL_URL", "POPAGENT_MODEL_KEY", "POPAGENT_SECRET_KEY"), essential=True),
+    LocalService("task-runner"),
+    LocalService("scheduler"),
+    LocalService("evolution-worker"),
+    LocalService("docs-indexer", needs=("POPAGENT_EMBEDDING_API_KEY",)),
+    LocalService("observability"),
+)
+
+
+@dataclass(frozen=True)
+class SuiteValues:
+    """What `up` decided, for the environments of the services."""
+
+    boot_id: str
+    host: str
+    port: int
+    model_url: str | None
+    model_key: str | None
+    secret_key: str
+
+
+def suite_values(
+    settings: LocalSettings, credentials: Credentials, *, boot_id: str, port: int, model_port: int | None
+) -> SuiteValues:
+    """Combine settings with what this home made for itself; `model_port` is the embedded model server's, if it runs."""
+    embedded = model_port is not None
+    return SuiteValues(
+        boot_id=boot_id,
+        host=settings.host,
+        port=port,
+        model_url=f"http://127.0.0.1:{model_port}/v1" if embedded else settings.model_url,
+        model_key=credentials.model_server_key() if embedded else reveal(settings.model_key),
+        secret_key=reveal(settings.secret_key) or credentials.secret_key(),
+    )
+
+
+def tunables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables of ours that anybody may know."""
+    env = os.environ if environ is None else environ
+    return {
+        name: value
+        for name, value in env.items()
+        if (name.startswith("POPAGENT_") or name in {"SEARXNG_URL"}) and not GUARDED.search(name)
+    }
+
+
+def environment(
+    service: LocalService, values: SuiteValues, infrastructure: Infrastructure, health_port: int
+) -> dict[str, str]:
+    """Return the whole environment of the service's process."""
+    row = BY_NAME[service.name]
+    env = surroundings() | tunables()
+    env |= {
+        "POPAGENT_BOOT_ID": values.boot_id,
+        "POPAGENT_HOME": str(infrastructure.credentials.folder.parent),
+        "PYTHONUNBUFFERED": "1",
+        service.health_variable: str(health_port),
+        f"{row.env_prefix}_DATABASE_URL": infrastructure.database_url(service.name),
+        f"{row.env_prefix}_NATS_URL": infrastructure.nats_url(service.name),
+    }
+    decided = {
+        "POPAGENT_MODEL_URL": values.model_url,
+        "POPAGENT_MODEL_KEY": values.model_key,
+        "POPAGENT_SECRET_KEY": values.secret_key,
+    }
+    for name in service.needs:
+        if value := decided[name] if name in decided else given(name):
+            env[name] = value
+    if service.name == GATEWAY:
+        env |= {"POPAGENT_HOST": values.host, "POPAGENT_PORT": str(values.port)}
+    return env
+
+
+def service_program(
+    service: LocalService, values: SuiteValues, infrastructure: Infrastructure, health_port: int
+) -> Program:
+    """Return the service as a program; it is ready when `/readyz` says so."""
+    return Program(
+        service.name,
+        lambda: python_module(BY_NAME[service.name].package),
+        answers_ok(health_port, "/readyz"),
+        env=environment(service, values, infrastructure, health_port),
+        port=health_port,
+        essential=service.essential,
+    )
+
+
+def model_server_program(credentials: Credentials, port: int) -> Program:
+    """Return the embedded model server; loading its weights takes a while, so that nothing waits for it."""
+    return Program(
+        MODEL_SERVER,
+        lambda: python_module("popagent_local.model_server"),
+        answers_ok(port, "/health"),
+        env=surroundings()
+        | tunables()
+        | {
+            "PYTHONUNBUFFERED": "1",
+            "POPAGENT_MODEL_SERVER_PORT": str(port),
+            "POPAGENT_MODEL_SERVER_KEY": credentials.model_server_key(),
+        },
+        port=port,
+        essential=False,
+        start_timeout_s=600.0,
+        stop_timeout_s=10.0,
+    )

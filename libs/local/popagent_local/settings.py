@@ -1,0 +1,86 @@
+"""What an operator may set about the suite as a whole; the services' own settings are theirs."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import SecretStr
+
+from popagent_kit.errors import ConfigurationError
+from popagent_kit.settings import Settings, layers, setting
+
+TLS_MODES: Final = ("require", "verify-ca", "verify-full")
+
+
+class LocalSettings(Settings):
+    """Read once by `up` and by the commands that look at a running suite."""
+
+    host: str = setting("POPAGENT_HOST", "127.0.0.1", description="Address to listen on; any but loopback needs a key.")
+    port: int = setting(
+        "POPAGENT_PORT",
+        8420,
+        description="Port of the HTTP API; another is taken and printed when it is not free.",
+        gt=0,
+    )
+    api_key: SecretStr | None = setting(
+        "POPAGENT_API_KEY", None, description="Key that every /api route wants in x-popagent-key.", secret=True
+    )
+    secret_key: SecretStr | None = setting(
+        "POPAGENT_SECRET_KEY",
+        None,
+        description="Seals stored secrets: 32 bytes in base64. Made by `up` when unset; keep a backup of it.",
+        secret=True,
+    )
+    database_url: SecretStr | None = setting(
+        "DATABASE_URL",
+        None,
+        description="Administrator's DSN of your own PostgreSQL (with pgvector) instead of the embedded one.",
+        secret=True,
+    )
+    observability_database_url: SecretStr | None = setting(
+        "OBSERVABILITY_DATABASE_URL",
+        None,
+        description="The same for spans and logs; never the application's database.",
+        secret=True,
+    )
+    nats_url: SecretStr | None = setting(
+        "NATS_URL", None, description="Your own NATS with JetStream instead of the embedded one.", secret=True
+    )
+    model_url: str | None = setting(
+        "POPAGENT_MODEL_URL", None, description="An OpenAI-compatible endpoint; unset, the embedded model answers."
+    )
+    model_key: SecretStr | None = setting("POPAGENT_MODEL_KEY", None, description="Key of that endpoint.", secret=True)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach `host`; of names, only localhost counts."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def require_tls_abroad(variable: str, url: str) -> None:
+    """Refuse a PostgreSQL or NATS on another machine without TLS.
+
+    Raises:
+        ConfigurationError: The message names `variable` and shows no password.
+    """
+    parts = urlsplit(url)
+    if parts.hostname is None or is_loopback(parts.hostname):
+        return
+    if parts.scheme in {"tls", "wss"} or parse_qs(parts.query).get("sslmode", [""])[0] in TLS_MODES:
+        return
+    how = "use tls://" if parts.scheme == "nats" else "add ?sslmode=verify-full"
+    raise ConfigurationError(f"{variable}: {parts.hostname} is another machine; {how}", field=variable)
+
+
+def given(name: str, flags: Mapping[str, str] | None = None) -> str | None:
+    """Return the value of a variable from the strongest source that sets it, or None."""
+    for layer in layers(flags):
+        if value := layer.values.get(name, ""):
+            return value
+    return None
