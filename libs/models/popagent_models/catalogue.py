@@ -186,7 +186,9 @@ async def fetch_models(upstream: Upstream, timeout_s: float = FETCH_TIMEOUT_S) -
     except TimeoutError as error:
         raise no_headers(host, timeout_s) from error
     except RefusedError as refused:
-        raise error_for_status(refused.status, refused.detail, host, "", refused.retry_after_s) from refused
+        raise error_for_status(
+            refused.status, refused.detail, host, "", refused.retry_after_s, level=logging.DEBUG
+        ) from refused
     except httpx2.HTTPError as error:
         raise cut_off(host) from error
     return view_of(value, host)

@@ -33,9 +33,12 @@ _OVERFLOW: Final = re.compile(
 _RATE: Final = re.compile(r"rate.?limit|too many requests|quota|overloaded", re.I)
 
 
-def error_for_status(status: int, detail: str, host: str, model: str, retry_after_s: float | None = None) -> ModelError:
+def error_for_status(
+    status: int, detail: str, host: str, model: str, retry_after_s: float | None = None, *, level: int = logging.WARNING
+) -> ModelError:
     """Return the error for an HTTP status; `detail` is the provider's text and goes to the log."""
-    log.warning(
+    log.log(
+        level,
         "the model server refused a request",
         extra={"status": status, "host": host, "model": model, "detail": one_line(redact(detail[:4_000]), 500)},
     )
