@@ -1,0 +1,165 @@
+"""One model call: its events become chunks as they arrive, and what it said is collected."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from popagent_agent.emitter import Emitter
+from popagent_agent.ports import ModelPort
+from popagent_agent.stopping import StopSignal
+from popagent_agent.toolset import LARGEST_ARGUMENTS_BYTES
+from popagent_kit.errors import AppError
+from popagent_kit.text import excerpt
+from popagent_models.errors import ModelError, ModelProviderError
+from popagent_models.events import (
+    Finished,
+    FinishReason,
+    ModelEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    Usage,
+)
+from popagent_models.request import ModelRequest
+
+log = logging.getLogger(__name__)
+
+# Characters of text and reasoning in one answer; a server that sends more has lost itself.
+LONGEST_ANSWER: Final = 2_000_000
+LONGEST_TOOL_NAME: Final = 128
+
+
+@dataclass(slots=True)
+class CallDraft:
+    """A tool call as it was streamed; `size` counts all its characters, of which about the first million are kept."""
+
+    call_id: str
+    name: str
+    fragments: list[str] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def arguments(self) -> str:
+        """The text of the arguments."""
+        return "".join(self.fragments)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one model call said; `usage` is None when the call ended before it was told."""
+
+    texts: list[str] = field(default_factory=list)
+    calls: list[CallDraft] = field(default_factory=list)
+    finish: FinishReason | None = None
+    usage: Usage | None = None
+    size: int = 0
+
+    @property
+    def text(self) -> str:
+        """The visible text."""
+        return "".join(self.texts)
+
+
+class AnswerReader:
+    """Reads one answer into `answer`, which holds what came even when the reading ends in an error or a stop.
+
+    Without `tools` calls are dropped unseen: the model was told that it has none. `call_ids` are those of the turn.
+    """
+
+    def __init__(self, out: Emitter, stop: StopSignal, call_ids: set[str], *, tools: bool) -> None:
+        self.answer = Answer()
+        self._out = out
+        self._stop = stop
+        self._call_ids = call_ids
+        self._tools = tools
+        self._by_index: dict[int, CallDraft] = {}
+
+    async def read(self, model: ModelPort, request: ModelRequest) -> None:
+        """Read to the end.
+
+        Raises:
+            ModelError: The model failed, or said more than LONGEST_ANSWER.
+            StoppedError: The run was stopped; the model's stream is closed.
+        """
+        stream = model.stream(request)
+        try:
+            while (event := await self._next(stream)) is not None:
+                await self._take(event)
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+        if self.answer.finish is None:
+            raise ModelProviderError("The model's answer broke off before its end.", started=True)
+
+    async def _next(self, stream: AsyncIterator[ModelEvent]) -> ModelEvent | None:
+        with self._stop.interrupts():
+            try:
+                return await anext(stream, None)
+            except (ModelError, asyncio.CancelledError):
+                raise
+            except AppError as error:
+                raise ModelProviderError(error.message) from error
+            except Exception as error:
+                log.exception("model port failed")
+                raise ModelProviderError("Something broke on our side while the model was asked.") from error
+
+    async def _take(self, event: ModelEvent) -> None:
+        match event:
+            case TextDelta(text):
+                self._grow(len(text))
+                self.answer.texts.append(text)
+                await self._out.text(text)
+            case ReasoningDelta(text):
+                self._grow(len(text))
+                await self._out.reasoning(text)
+            case ToolCallStart():
+                await self._call_started(event)
+            case ToolCallDelta():
+                await self._call_grew(event)
+            case Usage():
+                self.answer.usage = event
+            case Finished(reason):
+                self.answer.finish = reason
+
+    def _grow(self, characters: int) -> None:
+        self.answer.size += characters
+        if self.answer.size > LONGEST_ANSWER:
+            raise ModelProviderError(
+                f"The model did not stop writing; its answer was ended after {LONGEST_ANSWER:,} characters.",
+                started=True,
+            )
+
+    async def _call_started(self, event: ToolCallStart) -> None:
+        if not self._tools:
+            return
+        call = CallDraft(self._unique(event.call_id), excerpt(event.name, LONGEST_TOOL_NAME))
+        self._by_index[event.index] = call
+        self.answer.calls.append(call)
+        await self._out.call_started(call.call_id, call.name)
+
+    async def _call_grew(self, event: ToolCallDelta) -> None:
+        call = self._by_index.get(event.index)
+        if call is None:
+            return
+        before = call.size
+        call.size += len(event.arguments_fragment)
+        self._grow(len(event.arguments_fragment))
+        # What passes the bound is read to its end and not kept; one fragment too many shows that it was passed.
+        if before <= LARGEST_ARGUMENTS_BYTES:
+            call.fragments.append(event.arguments_fragment)
+            await self._out.call_delta(call.call_id, event.arguments_fragment)
+
+    def _unique(self, call_id: str) -> str:
+        """Servers count their calls anew in every answer; in one message an id means one call."""
+        unique, count = call_id, 1
+        while unique in self._call_ids:
+            count += 1
+            unique = f"{call_id}-{count}"
+        self._call_ids.add(unique)
+        return unique

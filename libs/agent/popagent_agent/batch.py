@@ -1,0 +1,181 @@
+"""The tool calls of one step: checked, limited in number at a time, each with exactly one result."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from popagent_agent.answer import CallDraft
+from popagent_agent.emitter import Emitter
+from popagent_agent.ports import IntentPort, LeaseLostError, LeasePort, ToolCall
+from popagent_agent.run_context import RunContext
+from popagent_agent.spans import note_tool, tool_span
+from popagent_agent.stopping import StoppedError, StopSignal
+from popagent_agent.toolset import ToolArgumentsError, ToolOutcome, Toolset, parse_arguments
+from popagent_kit import json
+from popagent_kit.text import excerpt
+
+log = logging.getLogger(__name__)
+
+MOST_CALLS: Final = 32
+MOST_REPEATS: Final = 2
+# How long a tool that was told to stop may take for it; a thread cannot be ended from outside.
+STOP_GRACE_S: Final = 5.0
+REPEATED: Final = (
+    "You made this same call before and have its result. It was not carried out again. "
+    "Try something else, or answer with what you know."
+)
+TOO_MANY: Final = f"At most {MOST_CALLS} calls are carried out in one step; this one was not."
+NOT_RECORDED: Final = "This call could not be written down beforehand, so it was not carried out. Try again later."
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """`refused_repeats` is true when every call was refused as a repetition."""
+
+    refused_repeats: bool
+
+
+class ToolRunner:
+    """Carries out the batches of one run; remembers its calls, so that a model which repeats itself is told so."""
+
+    def __init__(
+        self,
+        *,
+        run: RunContext,
+        tools: Toolset,
+        out: Emitter,
+        stop: StopSignal,
+        intents: IntentPort,
+        lease: LeasePort,
+        at_once: int,
+    ) -> None:
+        self._run = run
+        self._tools = tools
+        self._out = out
+        self._stop = stop
+        self._intents = intents
+        self._lease = lease
+        self._at_once = at_once
+        self._made: Counter[tuple[str, bytes]] = Counter()
+
+    async def carry_out(self, drafts: list[CallDraft], step: int) -> BatchResult:
+        """Run the calls; results are sent as they come and stand in the message in the order of the calls.
+
+        Raises:
+            StoppedError: The run was stopped; what had finished has its result, the rest is left to the emitter.
+            LeaseLostError: The run is not ours any more.
+        """
+        calls: list[ToolCall] = []
+        repeats = 0
+        for number, draft in enumerate(drafts):
+            call = await self._announced(draft)
+            if call is None:
+                continue
+            if number >= MOST_CALLS:
+                await self._out.call_settled(call.call_id, TOO_MANY, error=True)
+            elif self._repeats(call):
+                repeats += 1
+                await self._out.call_settled(call.call_id, REPEATED, error=True)
+            else:
+                calls.append(call)
+        if calls:
+            await self._run_all(calls, step)
+        return BatchResult(refused_repeats=repeats > 0 and repeats == len(drafts))
+
+    async def _announced(self, draft: CallDraft) -> ToolCall | None:
+        """Send the arguments; None when they are unusable and the call has its error already."""
+        try:
+            arguments = parse_arguments(draft.arguments)
+        except ToolArgumentsError as error:
+            await self._out.call_refused(draft.call_id, draft.name, excerpt(draft.arguments, 2_000), str(error))
+            return None
+        await self._out.call_complete(draft.call_id, draft.name, arguments)
+        return ToolCall(draft.call_id, draft.name, arguments)
+
+    def _repeats(self, call: ToolCall) -> bool:
+        key = _key(call)
+        self._made[key] += 1
+        return self._made[key] > MOST_REPEATS
+
+    async def _run_all(self, calls: list[ToolCall], step: int) -> None:
+        limit = asyncio.Semaphore(1 if any(map(self._may_suspend, calls)) else self._at_once)
+        tasks = {asyncio.create_task(self._limited(call, step, limit)): call for call in calls}
+        pending = set(tasks)
+        try:
+            while pending:
+                with self._stop.interrupts():
+                    done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task, call in tasks.items():
+                    if task in done:
+                        await self._settle(call, task.result())
+        except StoppedError:
+            for task in await _ended(pending):
+                if not task.cancelled() and task.exception() is None:
+                    await self._settle(tasks[task], task.result())
+            raise
+        finally:
+            await _ended(pending)
+            for task in tasks:
+                if task.done() and not task.cancelled():
+                    task.exception()  # the first failure is on its way up; asyncio would report the others as lost
+
+    async def _settle(self, call: ToolCall, outcome: ToolOutcome) -> None:
+        await self._out.call_settled(call.call_id, outcome.text, error=outcome.error)
+
+    def _may_suspend(self, call: ToolCall) -> bool:
+        tool = self._tools.get(call.name)
+        return tool is not None and tool.may_suspend
+
+    async def _limited(self, call: ToolCall, step: int, limit: asyncio.Semaphore) -> ToolOutcome:
+        async with limit:
+            tool = self._tools.get(call.name)
+            access = tool.access if tool is not None else "read"
+            with tool_span(call.name, call.call_id, access) as current:
+                if access != "read" and self._run.policy.refusal(call.name, access) is None:
+                    refused = await self._recorded(call, step)
+                    if refused is not None:
+                        return refused
+                outcome = await self._tools.call_parsed(call.name, call.arguments, self._run)
+                note_tool(current, error=outcome.error, characters=len(outcome.text))
+            if access != "read" and not outcome.error:
+                self._forget_all_but(call)
+            return outcome
+
+    def _forget_all_but(self, call: ToolCall) -> None:
+        """Something changed, so that every other call may give another result now; this one alone may not repeat."""
+        for key in [key for key in self._made if key != _key(call)]:
+            del self._made[key]
+
+    async def _recorded(self, call: ToolCall, step: int) -> ToolOutcome | None:
+        """Check the lease and store the intent; an outcome means that the call must not be made."""
+        self._lease.check()
+        try:
+            await self._intents.record(step, call)
+        except LeaseLostError:
+            raise
+        except Exception:
+            log.exception("intent not recorded", extra={"tool": call.name, "step": step})
+            return ToolOutcome(NOT_RECORDED, error=True)
+        # Storing it may have taken longer than the lease lasts.
+        self._lease.check()
+        return None
+
+
+def _key(call: ToolCall) -> tuple[str, bytes]:
+    return call.name, json.dumps(sorted(call.arguments.items()))
+
+
+async def _ended(tasks: set[asyncio.Task[ToolOutcome]]) -> set[asyncio.Task[ToolOutcome]]:
+    """Cancel the tasks and wait for them, at most STOP_GRACE_S; returns those that ended."""
+    for task in tasks:
+        task.cancel()
+    if not tasks:
+        return set()
+    done, late = await asyncio.wait(tasks, timeout=STOP_GRACE_S)
+    for task in late:
+        log.warning("tool does not stop", extra={"task": task.get_name()})
+    return done

@@ -1,0 +1,120 @@
+"""Everything a turn says goes through here: legal order, open parts, the message so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from popagent_agent.ports import Emit
+from popagent_uistream import chunks
+from popagent_uistream.chunks import Chunk
+from popagent_uistream.reducer import MessageReducer
+from popagent_uistream.state import StreamState
+
+
+class Emitter:
+    """Sends chunks of one message. Text and reasoning open their part by themselves; only one is open at a time."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._state = StreamState()
+        self._reducer = MessageReducer()
+        self._open: tuple[Literal["text", "reasoning"], str] | None = None
+        self._opened = 0
+        self._unsettled: dict[str, None] = {}
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The parts of the message so far."""
+        parts: list[dict[str, Any]] = self._reducer.message["parts"]
+        return parts
+
+    async def send(self, chunk: Chunk) -> None:
+        """Send a chunk that stands in legal order."""
+        self._state.accept(chunk)
+        self._reducer.apply(chunk)
+        await self._emit(chunk)
+
+    async def text(self, delta: str) -> None:
+        """Go on with the answer."""
+        part_id = await self._part("text")
+        await self.send(chunks.text_delta(part_id, delta))
+
+    async def reasoning(self, delta: str) -> None:
+        """Go on with the reasoning."""
+        part_id = await self._part("reasoning")
+        await self.send(chunks.reasoning_delta(part_id, delta))
+
+    async def say(self, text: str) -> None:
+        """Add a text of our own as a part by itself, in a step when none is open."""
+        await self.close_part()
+        if not self._state.step_open:
+            await self.start_step()
+        await self.text(text)
+        await self.close_part()
+
+    async def close_part(self) -> None:
+        """Close the open text or reasoning, if any."""
+        if self._open is not None:
+            kind, part_id = self._open
+            self._open = None
+            await self.send(chunks.text_end(part_id) if kind == "text" else chunks.reasoning_end(part_id))
+
+    async def start_step(self) -> None:
+        """Open a step."""
+        await self.send(chunks.start_step())
+
+    async def finish_step(self) -> None:
+        """Close the step and the part that is open in it."""
+        await self.close_part()
+        await self.send(chunks.finish_step())
+
+    async def call_started(self, call_id: str, name: str) -> None:
+        """Announce a call whose arguments follow."""
+        await self.close_part()
+        self._unsettled[call_id] = None
+        await self.send(chunks.tool_input_start(call_id, name))
+
+    async def call_delta(self, call_id: str, fragment: str) -> None:
+        """Go on with the arguments."""
+        await self.send(chunks.tool_input_delta(call_id, fragment))
+
+    async def call_complete(self, call_id: str, name: str, arguments: dict[str, Any]) -> None:
+        """Give the parsed arguments of a call; it is carried out next."""
+        await self.send(chunks.tool_input_available(call_id, name, arguments))
+
+    async def call_refused(self, call_id: str, name: str, given: str, error_text: str) -> None:
+        """Settle a call whose arguments are unusable."""
+        del self._unsettled[call_id]
+        await self.send(chunks.tool_input_error(call_id, name, given, error_text))
+
+    async def call_settled(self, call_id: str, text: str, *, error: bool) -> None:
+        """Give a call its result."""
+        del self._unsettled[call_id]
+        made = chunks.tool_output_error(call_id, text) if error else chunks.tool_output_available(call_id, text)
+        await self.send(made)
+
+    async def settle(self, error_text: str) -> None:
+        """Close the open part and fail every call without a result; the step stays open."""
+        await self.close_part()
+        for call_id in tuple(self._unsettled):
+            await self.call_settled(call_id, error_text, error=True)
+
+    async def end(self, last: Chunk, metadata: Mapping[str, Any], error_text: str) -> None:
+        """Close what is open, then send the metadata and the last chunk."""
+        await self.settle(error_text)
+        if self._state.step_open:
+            await self.finish_step()
+        await self.send(chunks.message_metadata(metadata))
+        await self.send(last)
+
+    async def _part(self, kind: Literal["text", "reasoning"]) -> str:
+        if self._open is not None and self._open[0] == kind:
+            return self._open[1]
+        await self.close_part()
+        self._opened += 1
+        part_id = f"{kind}-{self._opened}"
+        # Before the chunk is sent: what was accepted must be closed, whatever happens while it is sent.
+        self._open = (kind, part_id)
+        await self.send(chunks.text_start(part_id) if kind == "text" else chunks.reasoning_start(part_id))
+        return part_id

@@ -1,0 +1,284 @@
+"""The loop of one turn: model call, tool calls, again, until there is an answer; never blank, always an end."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from popagent_agent.answer import Answer, AnswerReader
+from popagent_agent.batch import ToolRunner
+from popagent_agent.emitter import Emitter
+from popagent_agent.messages import UIMessage, is_tool_part, tool_name
+from popagent_agent.ports import Emit, IntentPort, LeasePort, ModelPort
+from popagent_agent.prompt import Prompt, Segment, base_segments
+from popagent_agent.run_context import RunContext
+from popagent_agent.spans import note_run, run_span, step_span
+from popagent_agent.stopping import StoppedError, StopSignal
+from popagent_agent.tokens import schema_tokens
+from popagent_agent.toolset import Toolset
+from popagent_models.errors import ContextOverflowError, ModelError
+from popagent_models.events import Usage
+from popagent_models.request import ModelRequest, Origin
+from popagent_uistream import chunks
+
+log = logging.getLogger(__name__)
+
+AnswerEnd = Literal["stop", "length", "content-filter"]
+EndReason = AnswerEnd | Literal["error", "stopped"]
+
+# Tokens kept free for the answer in a small window; big models end by themselves.
+SMALL_WINDOW: Final = 16_384
+REPLY_SHARE: Final = 4
+MOST_REPLY: Final = 8_192
+# Of the window, after the server said that the prompt was longer than our estimate.
+RETRY_SHARE: Final = 0.6
+# After so many steps that only repeated earlier calls the model gets no tools any more.
+MOST_STUCK_STEPS: Final = 2
+ENDINGS: Final[dict[str, AnswerEnd]] = {"length": "length", "content-filter": "content-filter"}
+STOPPED: Final = "Stopped before it finished."
+BROKEN_OFF: Final = "The model's answer broke off before this call."
+ANSWER_NOW: Final = (
+    "Answer the person's last message now, in plain text, from what is known. Say openly what is missing."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """What one run is given: context, earlier messages oldest first, and what the person says now.
+
+    `segments` come on top of the agent's own (`base_segments`); `max_steps` counts model calls with their tool calls.
+    """
+
+    context: RunContext
+    message_id: str
+    history: Sequence[UIMessage]
+    message: UIMessage
+    max_steps: int
+    segments: Sequence[Segment] = ()
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """How a turn ended. `parts` are those of the message, all closed; `steps` are model calls that the ceiling counts.
+
+    `budget_exhausted` tells that the ceiling forced the answer. `error_class` is set when `finish_reason` is `error`.
+    """
+
+    parts: list[dict[str, Any]]
+    usage: Usage
+    finish_reason: EndReason
+    steps: int
+    budget_exhausted: bool
+    error_class: str | None = None
+
+
+async def run_turn(
+    run: AgentRun,
+    *,
+    model: ModelPort,
+    tools: Toolset,
+    intents: IntentPort,
+    emit: Emit,
+    stop: StopSignal,
+    lease: LeasePort,
+) -> TurnResult:
+    """Carry out one turn and send every chunk of it, from `start` to `finish`, `abort` or `error`.
+
+    Raises:
+        LeaseLostError: The turn is not ours any more; nothing was sent after that.
+    """
+    out = Emitter(emit)
+    offered = tools.limited(run.context.model.max_tools)
+    at_once = run.context.settings.concurrent_tool_calls
+    runner = ToolRunner(
+        run=run.context, tools=offered, out=out, stop=stop, intents=intents, lease=lease, at_once=at_once
+    )
+    with run_span(run.context, run.max_steps) as current:
+        result = await _Turn(run, model, offered, runner, out, stop).run()
+        note_run(current, result.usage, result.finish_reason, result.steps, result.error_class)
+    return result
+
+
+@dataclass(slots=True)
+class _Turn:
+    run_data: AgentRun
+    model: ModelPort
+    tools: Toolset
+    runner: ToolRunner
+    out: Emitter
+    stop: StopSignal
+    usage: Usage = field(default_factory=lambda: Usage(0, 0))
+    steps: int = 0
+    budget_exhausted: bool = False
+    call_ids: set[str] = field(default_factory=set)
+    retried: bool = False
+    prompt: Prompt = field(init=False)
+    schemas: list[dict[str, Any]] = field(init=False)
+    reply_tokens: int = field(init=False)
+    budget: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        context = self.run_data.context
+        segments = [*base_segments(context), *self.run_data.segments]
+        self.prompt = Prompt(segments, self.run_data.history, self.run_data.message, context.model.tool_output_tokens)
+        self.schemas = self.tools.schemas()
+        self.reply_tokens = min(context.model.context // REPLY_SHARE, MOST_REPLY)
+        self.budget = context.model.context - self.reply_tokens - schema_tokens(self.schemas)
+
+    async def run(self) -> TurnResult:
+        turn_id = self.run_data.context.turn_id
+        await self.out.send(chunks.start(message_id=self.run_data.message_id, message_metadata={"turnId": turn_id}))
+        try:
+            self._refuse_oversized()
+            answer = await self._steps()
+            if not answer.text.strip():
+                answer = await self._never_blank(answer)
+        except StoppedError:
+            return await self._end("stopped", chunks.abort(reason=self.stop.reason or "stopped"), STOPPED)
+        except ModelError as error:
+            return await self._failed(error)
+        # Anything else is an ordinary end; a model that still wanted tools has had its last word.
+        reason = ENDINGS.get(answer.finish or "stop", "stop")
+        return await self._end(reason, chunks.finish(finish_reason=reason), STOPPED)
+
+    def _refuse_oversized(self) -> None:
+        if self.prompt.fixed_tokens > self.budget:
+            raise ContextOverflowError(
+                f"Your message is too long for this model: about {self.prompt.fixed_tokens:,} tokens with the "
+                f"instructions, and it can read {self.budget:,}. Shorten it, or choose a model with a larger window."
+            )
+
+    async def _steps(self) -> Answer:
+        """Return the last answer; the step that the ceiling ends on, or a stuck model, gets no tools."""
+        stuck = 0
+        while True:
+            self.steps += 1
+            last = self.steps >= self.run_data.max_steps
+            final = last or stuck >= MOST_STUCK_STEPS
+            self.budget_exhausted = last and self.steps > 1
+            with step_span(self.steps, final=final):
+                await self.out.start_step()
+                answer = await self._asked(final=final)
+                if answer.calls:
+                    result = await self.runner.carry_out(answer.calls, self.steps)
+                    stuck = stuck + 1 if result.refused_repeats else 0
+                await self.out.finish_step()
+            if final or not answer.calls:
+                return answer
+
+    async def _asked(self, *, final: bool) -> Answer:
+        note = self.run_data.context.settings.final_response_feedback if final else ""
+        try:
+            return await self._ask(note, final=final)
+        except ContextOverflowError as error:
+            if self.retried or error.started:
+                raise
+            log.warning("prompt too long for the model, shortened", extra={"budget_tokens": self.budget})
+            self.retried = True
+            self.budget = int(self.budget * RETRY_SHARE)
+            return await self._ask(note, final=final)
+
+    async def _ask(self, note: str, *, final: bool) -> Answer:
+        # The tools stay in the prompt of a final step: servers refuse calls in the history of undeclared tools.
+        request = self._request(self.prompt.compose(self.out.parts, self.budget, note), self.schemas)
+        if final and self.schemas:
+            request = self._request(request.messages, self.schemas, tool_choice="none")
+        return await self._read(request, tools=not final)
+
+    async def _read(self, request: ModelRequest, *, tools: bool) -> Answer:
+        reader = AnswerReader(self.out, self.stop, self.call_ids, tools=tools)
+        try:
+            await reader.read(self.model, request)
+        finally:
+            self._count(reader.answer.usage)
+        await self.out.close_part()
+        return reader.answer
+
+    def _request(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], tool_choice: str = "auto"
+    ) -> ModelRequest:
+        context = self.run_data.context
+        small = context.model.context <= SMALL_WINDOW
+        return ModelRequest(
+            model=context.route.model,
+            messages=messages,
+            tools=tools,
+            tool_choice=tool_choice,
+            max_tokens=self.reply_tokens if small else None,
+            temperature=self.run_data.temperature,
+            origin=Origin(
+                turn_id=context.turn_id,
+                agent_id=context.agent.id,
+                requested_model=context.requested_model,
+                source=context.route.source,
+            ),
+        )
+
+    def _count(self, usage: Usage | None) -> None:
+        if usage is None:
+            return
+        self.usage = Usage(
+            self.usage.input_tokens + usage.input_tokens,
+            self.usage.output_tokens + usage.output_tokens,
+            self.usage.cached_tokens + usage.cached_tokens,
+            self.usage.reasoning_tokens + usage.reasoning_tokens,
+            self.usage.estimated or usage.estimated,
+        )
+
+    async def _never_blank(self, blank: Answer) -> Answer:
+        """Ask once more without tools; when that is blank too, say ourselves what happened."""
+        with step_span(self.steps, final=True):
+            await self.out.start_step()
+            answer = blank
+            if blank.finish != "content-filter":
+                messages = self.prompt.compose_plain(self.out.parts, self.budget, ANSWER_NOW)
+                answer = await self._read(self._request(messages, []), tools=False)
+            if not answer.text.strip():
+                await self.out.say(self._fallback(answer))
+            await self.out.finish_step()
+        return answer
+
+    def _fallback(self, answer: Answer) -> str:
+        counts = Counter(tool_name(part) for part in self.out.parts if is_tool_part(part))
+        used = ", ".join(f"{name} ({count}×)" for name, count in counts.items())
+        did = f" Before that I used these tools: {used}; what they returned is shown above." if used else ""
+        if answer.finish == "content-filter":
+            why = "The model's provider withheld the answer by its content filter."
+        else:
+            why = "The model ended without writing an answer, also when it was asked once more."
+        return f"{why}{did} Please ask again, or ask in another way."
+
+    async def _failed(self, error: ModelError) -> TurnResult:
+        log.warning("turn ended by its model", extra={"error_class": error.error_class, "code": error.code})
+        await self.out.settle(BROKEN_OFF)
+        await self.out.say(error.message)
+        metadata = {"error": {"class": error.error_class, "code": error.code}}
+        return await self._end("error", chunks.error(error.message), BROKEN_OFF, metadata, error.error_class)
+
+    async def _end(
+        self,
+        reason: EndReason,
+        last: chunks.Chunk,
+        error_text: str,
+        more: dict[str, Any] | None = None,
+        error_class: str | None = None,
+    ) -> TurnResult:
+        metadata = {
+            "usage": {
+                "inputTokens": self.usage.input_tokens,
+                "outputTokens": self.usage.output_tokens,
+                "cachedTokens": self.usage.cached_tokens,
+                "reasoningTokens": self.usage.reasoning_tokens,
+                "estimated": self.usage.estimated,
+            },
+            "model": self.run_data.context.route.model,
+            "steps": self.steps,
+            "budgetExhausted": self.budget_exhausted,
+            "endReason": reason,
+        }
+        await self.out.end(last, {**metadata, **(more or {})}, error_text)
+        return TurnResult(self.out.parts, self.usage, reason, self.steps, self.budget_exhausted, error_class)

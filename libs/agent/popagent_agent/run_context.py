@@ -1,0 +1,94 @@
+"""One immutable snapshot of everything a run was started with; every tool call receives the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from popagent_models.profile import ModelProfile
+from popagent_models.routing import Route
+from popagent_proto.chat.settings import AgentRuntimeView
+from popagent_sandbox.contained import ContainedFolder
+
+Access = Literal["read", "write", "exec"]
+WorkspaceAccess = Literal["none", "read-only", "read-write"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunWorkspace:
+    """The checkout a run works in; `folder` stays open until the run has ended."""
+
+    id: str
+    name: str
+    folder: ContainedFolder
+    access: WorkspaceAccess
+
+    @property
+    def root(self) -> Path:
+        """The directory on this machine, never shown to a model."""
+        return self.folder.root
+
+
+@dataclass(frozen=True, slots=True)
+class AgentProfile:
+    """An agent as stored when the run began; `tools` are names of the catalogue in order of importance."""
+
+    id: str
+    name: str
+    instructions: str
+    tools: tuple[str, ...] = ()
+    workspace_access: WorkspaceAccess = "none"
+
+
+class Policy(Protocol):
+    """What this run may do beyond what its tools are."""
+
+    def refusal(self, tool: str, access: Access) -> str | None:
+        """Return the sentence that tells the model why it may not use the tool, None when it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspacePolicy:
+    """The rule of ordinary runs: what changes things needs a writable workspace."""
+
+    access: WorkspaceAccess
+
+    def refusal(self, tool: str, access: Access) -> str | None:
+        """Refuse whatever is not read-only in a workspace that is not writable."""
+        if access == "read" or self.access == "read-write":
+            return None
+        return f"{tool} is not allowed here: this run may read the workspace and change nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """Read once at the start of a run; nothing in it is read again while the run lasts."""
+
+    turn_id: str
+    session_id: str
+    trace_id: str | None
+    settings: AgentRuntimeView
+    agent: AgentProfile
+    route: Route
+    model: ModelProfile
+    workspace: RunWorkspace | None = None
+    policy: Policy = field(default_factory=lambda: WorkspacePolicy("read-only"))
+    requested_model: str | None = None
+
+    def attributes(self) -> dict[str, str | int]:
+        """Return what every span of this run is named by."""
+        named: dict[str, str | int] = {
+            "gen_ai.agent.id": self.agent.id,
+            "gen_ai.agent.name": self.agent.name,
+            "gen_ai.conversation.id": self.session_id,
+            "gen_ai.request.model": self.route.model,
+            "popagent.turn.id": self.turn_id,
+            "popagent.route.source": self.route.source,
+            "popagent.route.reason": self.route.reason,
+            "popagent.settings.revision": self.settings.revision,
+        }
+        if self.workspace is not None:
+            named["popagent.workspace.id"] = self.workspace.id
+            named["popagent.workspace.access"] = self.workspace.access
+        return named

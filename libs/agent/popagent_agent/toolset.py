@@ -1,0 +1,235 @@
+"""Tools: a typed function becomes a JSON schema, checked arguments and a bounded outcome that speaks to the model."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from popagent_agent.ports import LeaseLostError
+from popagent_agent.run_context import Access, RunContext
+from popagent_kit import json
+from popagent_kit.errors import AppError, MalformedJsonError
+from popagent_kit.text import excerpt, one_line
+from popagent_telemetry import redact
+from popagent_uistream.chunks import ChunkError, json_value
+
+log = logging.getLogger(__name__)
+
+LARGEST_ARGUMENTS_BYTES: Final = 1_000_000
+LONGEST_OUTPUT: Final = 64_000
+DEFAULT_TIMEOUT_S: Final = 60.0
+
+
+class ToolArgumentsError(ValueError):
+    """The arguments cannot be used; the text says to the model what would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What the model is told; `error` marks a failure, which never ends the turn."""
+
+    text: str
+    error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model may call. `may_suspend` marks calls that can wait for somebody."""
+
+    name: str
+    description: str
+    access: Access
+    may_suspend: bool
+    timeout_s: float
+    function: Callable[..., Awaitable[Any]]
+    arguments: type[BaseModel]
+
+    def schema(self) -> dict[str, Any]:
+        """Return the tool as the model's wire format has it."""
+        parameters = _plain(self.arguments.model_json_schema())
+        parameters.setdefault("properties", {})
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": function}
+
+    def checked(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments as the function takes them; null for an argument with a default means the default.
+
+        Raises:
+            ToolArgumentsError: One is missing, unknown or of the wrong type.
+        """
+        fields = self.arguments.model_fields
+        present = {
+            name: value
+            for name, value in given.items()
+            if value is not None or name not in fields or fields[name].is_required()
+        }
+        try:
+            model = self.arguments.model_validate(present)
+        except ValidationError as error:
+            raise ToolArgumentsError(self._explained(error)) from error
+        return {name: getattr(model, name) for name in fields}
+
+    def _explained(self, error: ValidationError) -> str:
+        problems = "; ".join(
+            f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in error.errors()[:5]
+        )
+        takes = ", ".join(
+            f"{name} (required)" if field.is_required() else name for name, field in self.arguments.model_fields.items()
+        )
+        return f"The arguments of {self.name} do not fit. {one_line(problems, 600)}. It takes: {takes or 'nothing'}."
+
+
+def tool(
+    name: str, *, access: Access, may_suspend: bool = False, timeout_s: float = DEFAULT_TIMEOUT_S
+) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
+    """Make a tool of an async function whose first parameter is the RunContext; its docstring is what models read."""
+
+    def made(function: Callable[..., Awaitable[Any]]) -> Tool:
+        hints = get_type_hints(function, include_extras=True)
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        fields: dict[str, Any] = {
+            parameter.name: (
+                hints[parameter.name],
+                ... if parameter.default is inspect.Parameter.empty else parameter.default,
+            )
+            for parameter in parameters
+        }
+        arguments = create_model(f"{name}-arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        description = inspect.cleandoc(function.__doc__ or "")
+        return Tool(name, description, access, may_suspend, timeout_s, function, arguments)
+
+    return made
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Return the JSON object that a model wrote as arguments; nothing at all counts as no arguments.
+
+    Raises:
+        ToolArgumentsError: Too large, not JSON, not an object, or with values that cannot be passed on.
+    """
+    if len(text.encode("utf-8", "replace")) > LARGEST_ARGUMENTS_BYTES:
+        raise ToolArgumentsError(f"The arguments are larger than {LARGEST_ARGUMENTS_BYTES} bytes. Send less at once.")
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+        if isinstance(value, dict):
+            value = json_value(value)
+    except (MalformedJsonError, ChunkError, UnicodeEncodeError) as error:
+        raise ToolArgumentsError(
+            f"The arguments are not valid JSON ({one_line(str(error), 160)}). Send one JSON object."
+        ) from error
+    if not isinstance(value, dict):
+        raise ToolArgumentsError("The arguments must be one JSON object with the argument names as keys.")
+    return value
+
+
+class Toolset:
+    """The tools of one run, in order; every failure of a call is an outcome, so that the turn goes on."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+
+    def limited(self, most: int) -> Toolset:
+        """Return the first `most` tools: a small model loses its way among many."""
+        return Toolset(list(self._tools.values())[:most])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._tools)
+
+    def get(self, name: str) -> Tool | None:
+        """Return the tool of this name, None when there is none."""
+        return self._tools.get(name)
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """Return the tools as the model's wire format has them."""
+        return [tool.schema() for tool in self._tools.values()]
+
+    async def call(self, name: str, arguments_json: str, run: RunContext) -> ToolOutcome:
+        """Check and carry out a call.
+
+        Raises:
+            LeaseLostError: The run is not ours any more.
+        """
+        try:
+            arguments = parse_arguments(arguments_json)
+        except ToolArgumentsError as error:
+            return ToolOutcome(str(error), error=True)
+        return await self.call_parsed(name, arguments, run)
+
+    async def call_parsed(self, name: str, arguments: dict[str, Any], run: RunContext) -> ToolOutcome:
+        """Carry out a call whose arguments are parsed; as `call` otherwise."""
+        tool = self._tools.get(name)
+        if tool is None:
+            known = ", ".join(self._tools) or "none"
+            return ToolOutcome(f"There is no tool named {excerpt(name, 80)}. The tools are: {known}.", error=True)
+        refusal = run.policy.refusal(tool.name, tool.access)
+        if refusal is not None:
+            return ToolOutcome(refusal, error=True)
+        try:
+            checked = tool.checked(arguments)
+        except ToolArgumentsError as error:
+            return ToolOutcome(str(error), error=True)
+        return await _carried_out(tool, checked, run)
+
+
+async def _carried_out(tool: Tool, arguments: dict[str, Any], run: RunContext) -> ToolOutcome:
+    try:
+        async with asyncio.timeout(tool.timeout_s):
+            result = await tool.function(run, **arguments)
+        return ToolOutcome(_bounded(_as_text(result)))
+    except LeaseLostError:
+        raise
+    except TimeoutError:
+        log.warning("tool timed out", extra={"tool": tool.name, "timeout_s": tool.timeout_s})
+        return ToolOutcome(f"{tool.name} did not finish within {tool.timeout_s:g} s.", error=True)
+    except AppError as error:
+        return ToolOutcome(_bounded(error.message), error=True)
+    except Exception:
+        log.exception("tool failed", extra={"tool": tool.name})
+        return ToolOutcome(f"{tool.name} failed on our side; the same call will fail again.", error=True)
+
+
+def _as_text(result: Any) -> str:
+    if isinstance(result, str):
+        return result
+    if isinstance(result, BaseModel):
+        return result.model_dump_json(by_alias=True)
+    if isinstance(result, list | tuple):
+        result = [_as_json(item) for item in result]
+    return json.dumps(result).decode()
+
+
+def _as_json(item: Any) -> Any:
+    return item.model_dump(mode="json", by_alias=True) if isinstance(item, BaseModel) else item
+
+
+def _bounded(text: str) -> str:
+    """An outcome is stored, published and shown to a model: no credential, no more than LONGEST_OUTPUT characters."""
+    text = redact(text)
+    if len(text) <= LONGEST_OUTPUT:
+        return text
+    return f"{text[:LONGEST_OUTPUT]}\n[cut: {len(text) - LONGEST_OUTPUT} more characters]"
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """Drop what only costs tokens: titles, and the null branch of arguments that may simply be left out."""
+    plain = {name: value for name, value in schema.items() if name not in {"title", "additionalProperties"}}
+    properties = plain.get("properties")
+    if isinstance(properties, dict):
+        plain["properties"] = {name: _plain(value) for name, value in properties.items()}
+    branches = [branch for branch in plain.get("anyOf", ()) if branch.get("type") != "null"]
+    if len(branches) == 1:
+        del plain["anyOf"]
+        plain = {**branches[0], **plain}
+    if plain.get("default", ...) is None:
+        del plain["default"]
+    return plain
