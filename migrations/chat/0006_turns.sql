@@ -11,19 +11,19 @@ create table turns (
     boot_id uuid,
     lease_until timestamptz,
     run_at timestamptz not null default clock_timestamp(),
-    priority smallint not null default 0,
+    priority integer not null default 0,
     stop_requested boolean not null default false,
     trace_headers jsonb not null,
     trace_id text,
-    -- The message so far, reduced from the chunks below next_chunk.
+    -- The message so far, reduced from the chunks below next_chunk; kept only while the turn runs.
     checkpoint jsonb,
     next_chunk integer not null default 0,
+    -- The last chunk of the stream (finish, abort or error), for those who come after the end.
+    ending jsonb,
     error_class text,
-    error_text text,
     input_tokens bigint not null default 0,
     output_tokens bigint not null default 0,
     created_at timestamptz not null default clock_timestamp(),
-    started_at timestamptz,
     ended_at timestamptz
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 

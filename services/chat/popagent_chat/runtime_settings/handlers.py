@@ -1,0 +1,88 @@
+"""Read and change the agent runtime settings."""
+
+from __future__ import annotations
+
+from popagent_bus import Handlers
+from popagent_chat.deps import ChatDeps
+from popagent_chat.runtime_settings import store
+from popagent_db.pool import Connection
+from popagent_kit.errors import ConfigurationError, InvalidInputError, RevisionConflictError
+from popagent_proto.chat.settings import (
+    AgentRuntimeChanged,
+    AgentRuntimePatch,
+    AgentRuntimeView,
+    GetAgentRuntime,
+    PatchAgentRuntime,
+)
+
+handlers = Handlers[ChatDeps]()
+NULLABLE = {"default_model"}
+
+
+@handlers.answers(GetAgentRuntime)
+async def get_agent_runtime(deps: ChatDeps, query: GetAgentRuntime) -> AgentRuntimeView:
+    """Return the stored settings."""
+    async with deps.pool.acquire() as conn:
+        return await stored_settings(conn)
+
+
+@handlers.answers(PatchAgentRuntime)
+async def patch_agent_runtime(deps: ChatDeps, command: PatchAgentRuntime) -> AgentRuntimeView:
+    """Change the given fields; the model must be one that the catalogue knows."""
+    changes = changed_fields(command.body)
+    model = changes.get("default_model")
+    if isinstance(model, str):
+        async with deps.pool.acquire() as conn:
+            runtime = await stored_settings(conn)
+        await deps.models.require_known(model, runtime, field="defaultModel")
+    async with deps.outbox.transaction() as conn:
+        stored = await store.LOCK.first(conn) or await stored_settings(conn)
+        if command.body.revision not in (None, stored.revision):
+            raise RevisionConflictError(extra={"settings": stored.wire()})
+        wanted = stored.model_copy(update=changes)
+        saved = await store.UPDATE.one(
+            conn,
+            wanted.model_source,
+            wanted.default_model,
+            wanted.supervisor_max_steps,
+            wanted.specialist_max_steps,
+            wanted.concurrent_tool_calls,
+            wanted.processor_retries,
+            wanted.final_response_feedback,
+            wanted.delegation_context_messages,
+            wanted.delegation_result_characters,
+            wanted.delegation_failure_text,
+            wanted.delegation_truncation_text,
+            wanted.background_concurrency,
+            wanted.background_poll_ms,
+            wanted.task_timeout_ms,
+        )
+        event = AgentRuntimeChanged(aggregate_id="agent-runtime", version=saved.revision, settings=saved)
+        await deps.outbox.add(conn, event)
+    return saved
+
+
+def changed_fields(patch: AgentRuntimePatch) -> dict[str, object]:
+    """Return the fields that the client sent, without the revision.
+
+    Raises:
+        InvalidInputError: A null where only a value is accepted.
+    """
+    sent = patch.model_dump(exclude_unset=True, exclude={"revision"})
+    for name, value in sent.items():
+        if value is None and name not in NULLABLE:
+            wire_name = type(patch).model_fields[name].alias or name
+            raise InvalidInputError("This setting cannot be null.", field=wire_name)
+    return sent
+
+
+async def stored_settings(conn: Connection) -> AgentRuntimeView:
+    """Return the settings.
+
+    Raises:
+        ConfigurationError: The row is missing; nothing recreates it.
+    """
+    found = await store.GET.first(conn)
+    if found is None:
+        raise ConfigurationError("The agent runtime settings are missing from the database. Restore a backup.")
+    return found

@@ -1,0 +1,50 @@
+"""Delete a session for good: stop what runs, then thread, turns and session go together."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from popagent_bus import Handlers
+from popagent_chat.deps import ChatDeps
+from popagent_chat.sessions import store
+from popagent_chat.sessions.handlers import SessionBusyError, SessionNotFoundError
+from popagent_chat.sessions.store import SessionRow
+from popagent_chat.threads import store as threads
+from popagent_chat.turns.stop import request_stop
+from popagent_proto.chat.sessions import DeletedView, DeleteSession, SessionDeleted
+
+handlers = Handlers[ChatDeps]()
+
+# How long a running turn gets to settle (DESIGN §13); the gateway waits a little longer for the answer.
+SETTLE_S: Final = 10.0
+LOOK_S: Final = 0.05
+
+
+@handlers.answers(DeleteSession)
+async def delete_session(deps: ChatDeps, command: DeleteSession) -> DeletedView:
+    """Delete; a session that keeps running is left as it was and answers 409."""
+    deadline = time.monotonic() + SETTLE_S
+    while (busy := await _delete_if_at_rest(deps, command.session_id)) is not None:
+        if time.monotonic() >= deadline:
+            raise SessionBusyError(extra={"session": busy.summary().wire()})
+        await request_stop(deps, command.session_id)
+        await asyncio.sleep(LOOK_S)
+    return DeletedView(id=command.session_id)
+
+
+async def _delete_if_at_rest(deps: ChatDeps, session_id: str) -> SessionRow | None:
+    """Delete and return None, or return the session that still runs a turn."""
+    async with deps.outbox.transaction() as conn:
+        row = await store.LOCK.first(conn, session_id)
+        if row is None:
+            raise SessionNotFoundError
+        if row.running_turn_id is not None:
+            return row
+        # Messages go with their thread, turns and intents with their session.
+        await store.DELETE.run(conn, session_id)
+        await threads.DELETE.run(conn, session_id)
+        event = SessionDeleted(aggregate_id=session_id, version=row.version + 1, session_id=session_id)
+        await deps.outbox.add(conn, event)
+    return None

@@ -1,0 +1,155 @@
+"""Sessions: list, create, read, rename, archive, shorten."""
+
+from __future__ import annotations
+
+from popagent_bus import Handlers
+from popagent_chat.deps import ChatDeps
+from popagent_chat.sessions import cursor, store
+from popagent_chat.sessions.store import SessionRow
+from popagent_chat.threads import store as threads
+from popagent_chat.workspaces.handlers import workspace_for
+from popagent_db.pool import Connection
+from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError, RevisionConflictError
+from popagent_proto.chat.sessions import (
+    CreateSession,
+    GetSession,
+    ListSessions,
+    MessageRef,
+    PatchSession,
+    SaveSession,
+    SessionChanged,
+    SessionList,
+    SessionView,
+)
+
+handlers = Handlers[ChatDeps]()
+
+# A reply stays below 1 MB (DESIGN §2), the session's own fields and JSON overhead included.
+PAGE_BYTES = 700_000
+PAGE_MESSAGES = 100
+
+
+class SessionExistsError(ConflictError):
+    """A session with this id exists already."""
+
+    code = "session_exists"
+
+
+class SessionBusyError(ConflictError):
+    """A turn is running in this session. Stop it, or wait for its end."""
+
+    code = "turn_running"
+
+
+class SessionNotFoundError(NotFoundError):
+    """There is no session with this id."""
+
+
+@handlers.answers(ListSessions)
+async def list_sessions(deps: ChatDeps, query: ListSessions) -> SessionList:
+    """Return one page, newest activity first."""
+    updated_at, session_id = cursor.decode(query.cursor)
+    async with deps.pool.acquire() as conn:
+        found = await store.LIST.all(conn, query.archived, query.workspace_id, updated_at, session_id, query.limit + 1)
+    page = found[: query.limit]
+    more = cursor.encode(page[-1].updated_at, page[-1].id) if len(found) > query.limit else None
+    return SessionList(items=[row.summary() for row in page], next_cursor=more)
+
+
+@handlers.answers(GetSession)
+async def get_session(deps: ChatDeps, query: GetSession) -> SessionView:
+    """Return the session with one page of its branch."""
+    async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
+        row = await store.GET.first(conn, query.session_id)
+        if row is None:
+            raise SessionNotFoundError
+        return await view_of(conn, row, before=query.before, limit=query.limit)
+
+
+@handlers.answers(CreateSession)
+async def create_session(deps: ChatDeps, command: CreateSession) -> SessionView:
+    """Store an empty session; without an id in the body the command's id is the session's, so a replay finds it."""
+    session_id = command.body.id or command.command_id
+    async with deps.outbox.transaction() as conn:
+        row = await create(conn, session_id, command.body.title, command.body.workspace_id)
+        if row is not None:
+            await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
+            return await view_of(conn, row)
+        stored = await view_of(conn, await store.GET.one(conn, session_id))
+    if command.body.id is None:
+        return stored
+    raise SessionExistsError(extra={"session": stored.wire()})
+
+
+@handlers.answers(PatchSession)
+async def patch_session(deps: ChatDeps, command: PatchSession) -> SessionView:
+    """Rename, archive or restore."""
+    body = command.body
+    async with deps.outbox.transaction() as conn:
+        await lock_for_edit(conn, command.session_id, body.revision, needs_rest=body.archived is True)
+        return await _edited(deps, conn, command.session_id, body.title, body.archived)
+
+
+@handlers.answers(SaveSession)
+async def save_session(deps: ChatDeps, command: SaveSession) -> SessionView:
+    """Rename, or move the head of the thread back to the last message that the client keeps."""
+    body = command.body
+    async with deps.outbox.transaction() as conn:
+        await lock_for_edit(conn, command.session_id, body.revision, needs_rest=body.messages is not None)
+        if body.messages is not None:
+            await _shorten(conn, command.session_id, body.messages)
+        return await _edited(deps, conn, command.session_id, body.title, archived=None)
+
+
+async def create(conn: Connection, session_id: str, title: str | None, workspace_id: str | None) -> SessionRow | None:
+    """Create thread and session; None when the id is taken."""
+    if await store.GET.first(conn, session_id) is not None:
+        return None
+    workspace = await workspace_for(conn, workspace_id)
+    await threads.create(conn, session_id, "session")
+    return await store.INSERT.first(conn, session_id, title or "", title is not None, workspace.id)
+
+
+async def lock_for_edit(conn: Connection, session_id: str, revision: int, *, needs_rest: bool) -> SessionRow:
+    """Lock the session for a change by a person.
+
+    Raises:
+        SessionNotFoundError: No such session.
+        RevisionConflictError: The person saw an older one; the stored one is beside the error.
+        SessionBusyError: `needs_rest` and a turn runs.
+    """
+    row = await store.LOCK.first(conn, session_id)
+    if row is None:
+        raise SessionNotFoundError
+    if row.revision != revision:
+        raise RevisionConflictError(extra={"session": (await view_of(conn, row)).wire()})
+    if needs_rest and row.running_turn_id is not None:
+        raise SessionBusyError(extra={"session": row.summary().wire()})
+    return row
+
+
+async def view_of(
+    conn: Connection, row: SessionRow, *, before: str | None = None, limit: int = PAGE_MESSAGES
+) -> SessionView:
+    """Return the session with the page of messages before `before`."""
+    page, previous = await threads.branch_page(conn, row.id, before, limit, PAGE_BYTES)
+    return SessionView(
+        **row.summary().model_dump(), messages=[message.ui() for message in page], previous_cursor=previous
+    )
+
+
+async def _edited(
+    deps: ChatDeps, conn: Connection, session_id: str, title: str | None, archived: bool | None
+) -> SessionView:
+    row = await store.EDIT.one(conn, session_id, title, archived)
+    await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
+    return await view_of(conn, row)
+
+
+async def _shorten(conn: Connection, session_id: str, kept: list[MessageRef]) -> None:
+    head = await threads.HEAD.first(conn, session_id)
+    branch = await threads.BRANCH_IDS.all(conn, session_id, head) if head else []
+    ids = [message.id for message in kept]
+    if ids != branch[: len(ids)]:
+        raise InvalidInputError("These messages are not a prefix of the stored ones.", field="messages")
+    await threads.SET_HEAD.run(conn, session_id, ids[-1] if ids else None)

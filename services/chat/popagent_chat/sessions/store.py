@@ -1,0 +1,106 @@
+"""Rows of sessions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from popagent_db.pool import Connection
+from popagent_db.query import Query
+from popagent_proto.chat.sessions import SessionSummary
+
+
+class SessionRow(SessionSummary):
+    """A session with the version of its last event."""
+
+    version: int
+
+    def summary(self) -> SessionSummary:
+        """Return what the wire shows."""
+        return SessionSummary.model_validate(self.model_dump(exclude={"version"}))
+
+
+INSERT: Final = Query(
+    SessionRow,
+    """
+    insert into sessions (id, title, title_locked, workspace_id, revision, version)
+    values ($1, $2, $3, $4, 0, 0)
+    on conflict (id) do nothing
+    returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
+        created_at, updated_at
+    """,
+)
+
+GET: Final = Query(
+    SessionRow,
+    """
+    select id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
+        created_at, updated_at
+    from sessions
+    where id = $1
+    """,
+)
+
+# Whatever changes a session takes this lock first, so that changes of one session happen one after another.
+LOCK: Final = Query(
+    SessionRow,
+    """
+    select id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
+        created_at, updated_at
+    from sessions
+    where id = $1
+    for update
+    """,
+)
+
+# Keyset on (updated_at, id): $3 and $4 are those of the last row seen, null on the first page.
+LIST: Final = Query(
+    SessionRow,
+    """
+    select id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
+        created_at, updated_at
+    from sessions
+    where (archived_at is not null) = $1
+        and ($2::text is null or workspace_id = $2)
+        and ($3::timestamptz is null or (updated_at, id) < ($3, $4::text))
+    order by updated_at desc, id desc
+    limit $5
+    """,
+)
+
+EDIT: Final = Query(
+    SessionRow,
+    """
+    update sessions
+    set title = coalesce($2, title),
+        title_locked = title_locked or $2 is not null,
+        archived_at = case $3::boolean when true then clock_timestamp() when false then null else archived_at end,
+        revision = revision + 1,
+        version = version + 1,
+        updated_at = clock_timestamp()
+    where id = $1
+    returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
+        created_at, updated_at
+    """,
+)
+
+# Activity renames only a session that nobody named.
+TOUCH: Final = Query(
+    SessionRow,
+    """
+    update sessions
+    set running_turn_id = $2,
+        title = case when title_locked or title <> '' then title else $3 end,
+        version = version + 1,
+        updated_at = clock_timestamp()
+    where id = $1
+    returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
+        created_at, updated_at
+    """,
+)
+
+DELETE: Final = Query(None, "delete from sessions where id = $1")
+
+
+async def set_running(conn: Connection, session_id: str, turn_id: str | None, title: str = "") -> SessionRow:
+    """Note which turn runs, or that none does; an untitled session takes `title`."""
+    return await TOUCH.one(conn, session_id, turn_id, title)

@@ -1,0 +1,37 @@
+"""Settings of the chat service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from popagent_host import ServiceSettings
+from popagent_kit.settings import clone_root, home_folder, setting
+
+
+def default_workspace_root() -> Path:
+    """Return `workspace/` of the clone, or of the home when popagent is installed."""
+    return (clone_root() or home_folder()) / "workspace"
+
+
+class ChatSettings(ServiceSettings):
+    """Read once at start."""
+
+    workspace_root: Path | None = setting(
+        "POPAGENT_WORKSPACE_ROOT",
+        None,
+        description="The folder below which every workspace lies; `workspace/` of the clone or of the home when unset.",
+    )
+    turn_slots: int = setting(
+        "POPAGENT_TURN_SLOTS", 64, description="Turns that one chat process runs at once.", ge=1, le=1_000
+    )
+    stop_grace_s: float = setting(
+        "POPAGENT_TURN_STOP_GRACE_S",
+        30.0,
+        description="Seconds that running turns get to finish when the service is told to stop.",
+        ge=0,
+        le=600,
+    )
+
+    def root(self) -> Path:
+        """Return the workspace root, absolute."""
+        return (self.workspace_root or default_workspace_root()).expanduser().absolute()

@@ -1,0 +1,154 @@
+"""Messages of a thread: a tree; a branch is the chain of parents that ends at one message."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel
+
+from popagent_db.pool import Connection
+from popagent_db.query import Query
+
+# All threads of the one person belong to this resource (CH-8).
+RESOURCE: Final = "popagent-user"
+
+
+class StoredMessage(BaseModel):
+    """One message; `parts` and `metadata` as on the wire."""
+
+    id: str
+    seq: int
+    parent_id: str | None
+    role: Literal["user", "assistant"]
+    parts: list[dict[str, Any]]
+    metadata: dict[str, Any]
+    token_count: int
+    created_at: datetime
+
+    def ui(self) -> dict[str, Any]:
+        """Return the AI SDK UI message."""
+        message: dict[str, Any] = {"id": self.id, "role": self.role, "parts": self.parts}
+        if self.metadata:
+            message["metadata"] = self.metadata
+        return message
+
+
+CREATE: Final = Query(None, "insert into threads (id, kind, resource) values ($1, $2, $3) on conflict (id) do nothing")
+
+TAKE_SEQ: Final = Query(int, "update threads set next_seq = next_seq + 1 where id = $1 returning next_seq - 1")
+
+SET_HEAD: Final = Query(None, "update threads set head_id = $2 where id = $1")
+
+HEAD: Final = Query(str, "select head_id from threads where id = $1")
+
+INSERT: Final = Query(
+    None,
+    """
+    insert into messages (thread_id, id, seq, parent_id, role, parts, metadata, token_count, sealed_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp())
+    """,
+)
+
+FIND: Final = Query(
+    StoredMessage,
+    """
+    select id, seq, parent_id, role, parts, metadata, token_count, created_at
+    from messages
+    where thread_id = $1 and id = $2
+    """,
+)
+
+# A parent is older than its child, so the chain ends; `limit` bounds one page.
+BRANCH: Final = Query(
+    StoredMessage,
+    """
+    with recursive branch as (
+        select m.*, 1 as depth from messages m where m.thread_id = $1 and m.id = $2
+        union all
+        select m.*, b.depth + 1
+        from branch b
+        join messages m on m.thread_id = b.thread_id and m.id = b.parent_id
+        where b.depth < $3
+    )
+    select id, seq, parent_id, role, parts, metadata, token_count, created_at
+    from branch
+    order by seq
+    """,
+)
+
+BRANCH_IDS: Final = Query(
+    str,
+    """
+    with recursive branch as (
+        select m.thread_id, m.id, m.parent_id, m.seq from messages m where m.thread_id = $1 and m.id = $2
+        union all
+        select m.thread_id, m.id, m.parent_id, m.seq
+        from branch b
+        join messages m on m.thread_id = b.thread_id and m.id = b.parent_id
+    )
+    select id from branch order by seq
+    """,
+)
+
+DELETE: Final = Query(None, "delete from threads where id = $1")
+
+
+async def create(conn: Connection, thread_id: str, kind: Literal["session", "delegate", "task"]) -> None:
+    """Create an empty thread."""
+    await CREATE.run(conn, thread_id, kind, RESOURCE)
+
+
+async def append(
+    conn: Connection,
+    thread_id: str,
+    message: dict[str, Any],
+    *,
+    parent_id: str | None,
+    token_count: int,
+) -> None:
+    """Store a UI message below `parent_id` and make it the head of the thread."""
+    seq = await TAKE_SEQ.value(conn, thread_id)
+    await INSERT.run(
+        conn,
+        thread_id,
+        message["id"],
+        seq,
+        parent_id,
+        message["role"],
+        message["parts"],
+        message.get("metadata") or {},
+        token_count,
+    )
+    await SET_HEAD.run(conn, thread_id, message["id"])
+
+
+async def branch_page(
+    conn: Connection, thread_id: str, before: str | None, limit: int, max_bytes: int
+) -> tuple[list[StoredMessage], str | None]:
+    """Return the newest messages of the branch in order, and the id that asks for the page before.
+
+    Args:
+        before: Id of the oldest message already known, or None for the head.
+        max_bytes: Of JSON text, roughly; at least one message is returned whatever its size.
+    """
+    start = await _page_start(conn, thread_id, before)
+    if start is None:
+        return [], None
+    found = await BRANCH.all(conn, thread_id, start, limit)
+    kept: list[StoredMessage] = []
+    size = 0
+    for message in reversed(found):
+        size += len(message.model_dump_json())
+        if kept and size > max_bytes:
+            break
+        kept.append(message)
+    kept.reverse()
+    return kept, kept[0].id if kept[0].parent_id else None
+
+
+async def _page_start(conn: Connection, thread_id: str, before: str | None) -> str | None:
+    if before is None:
+        return await HEAD.first(conn, thread_id)
+    message = await FIND.first(conn, thread_id, before)
+    return message.parent_id if message else None

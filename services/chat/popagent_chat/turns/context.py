@@ -1,0 +1,95 @@
+"""One immutable snapshot at the start of every run: settings, agent, workspace, model route, history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
+from popagent_chat.agents import store as agents
+from popagent_chat.agents.store import AgentRow
+from popagent_chat.deps import ChatDeps
+from popagent_chat.runtime_settings.handlers import stored_settings
+from popagent_chat.sessions import store as sessions
+from popagent_chat.threads import store as threads
+from popagent_chat.turns.store import LeasedTurn
+from popagent_chat.workspaces.folder import open_folder
+from popagent_chat.workspaces.handlers import workspace_for
+from popagent_kit.errors import ConfigurationError
+from popagent_proto.chat.settings import AgentRuntimeView
+from popagent_proto.chat.workspaces import WorkspaceView
+
+# What a prompt is made from; the prompt itself keeps what fits into the model's window.
+HISTORY_MESSAGES: Final = 400
+HISTORY_BYTES: Final = 8_000_000
+
+
+@dataclass(frozen=True)
+class TurnContext:
+    """Everything a turn was started with."""
+
+    run: RunContext
+    agent: AgentRow
+    history: Sequence[dict[str, Any]]
+    message: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Stored:
+    settings: AgentRuntimeView
+    agent: AgentRow
+    workspace: WorkspaceView
+    history: Sequence[dict[str, Any]]
+    message: dict[str, Any]
+
+
+async def snapshot(deps: ChatDeps, turn: LeasedTurn) -> TurnContext:
+    """Read it all at one moment.
+
+    Raises:
+        AppError: The settings, the agent or the workspace's folder is missing.
+        ModelError: No model can be chosen.
+    """
+    stored = await _read(deps, turn)
+    routed = await deps.models.route(
+        stored.settings,
+        override=stored.agent.model_override,
+        override_is_seeded=stored.agent.revision == 0,
+        request=turn.model,
+    )
+    access = stored.agent.workspace_access
+    workspace = None
+    if access != "none":
+        folder = open_folder(deps.workspace_root, stored.workspace)
+        workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access)
+    run = RunContext(
+        turn_id=turn.id,
+        session_id=turn.session_id,
+        trace_id=turn.trace_id,
+        settings=stored.settings,
+        agent=AgentProfile(
+            stored.agent.id, stored.agent.name, stored.agent.instructions, tuple(stored.agent.tools), access
+        ),
+        route=routed.route,
+        model=routed.profile,
+        workspace=workspace,
+        policy=WorkspacePolicy(access),
+        requested_model=turn.model,
+    )
+    return TurnContext(run, stored.agent, stored.history, stored.message)
+
+
+async def _read(deps: ChatDeps, turn: LeasedTurn) -> _Stored:
+    async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
+        settings = await stored_settings(conn)
+        agent = await agents.GET.first(conn, agents.ORCHESTRATOR)
+        if agent is None:
+            raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
+        session = await sessions.GET.one(conn, turn.session_id)
+        workspace = await workspace_for(conn, session.workspace_id)
+        message = await threads.FIND.one(conn, turn.session_id, turn.user_message_id)
+        history, _ = await threads.branch_page(
+            conn, turn.session_id, turn.user_message_id, HISTORY_MESSAGES, HISTORY_BYTES
+        )
+    return _Stored(settings, agent, workspace, [earlier.ui() for earlier in history], message.ui())

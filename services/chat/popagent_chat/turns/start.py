@@ -1,0 +1,191 @@
+"""Begin a turn: store what the person said, where it hangs in the thread, and the turn that will answer it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from popagent_agent.tokens import estimate_tokens
+from popagent_bus import Handlers
+from popagent_chat.deps import ChatDeps
+from popagent_chat.runtime_settings.handlers import stored_settings
+from popagent_chat.sessions import handlers as sessions
+from popagent_chat.sessions import store as session_store
+from popagent_chat.sessions.store import SessionRow
+from popagent_chat.threads import store as threads
+from popagent_chat.threads.store import StoredMessage
+from popagent_chat.turns import store
+from popagent_chat.turns.store import LeasedTurn, TurnRow
+from popagent_db.pool import Connection
+from popagent_kit.errors import ConflictError, InvalidInputError
+from popagent_kit.ids import new_id
+from popagent_kit.text import one_line
+from popagent_proto.chat.sessions import SessionChanged
+from popagent_proto.chat.turns import StartTurn, TurnStarted, TurnView, UserMessage
+from popagent_telemetry import current_trace_id, inject
+
+handlers = Handlers[ChatDeps]()
+
+TITLE_CHARACTERS: Final = 60
+
+
+class SessionArchivedError(ConflictError):
+    """This session is archived. Restore it to go on."""
+
+    code = "session_archived"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the new turn hangs: below a stored user message, or below a new one with this parent."""
+
+    user_message_id: str
+    new_message: dict[str, Any] | None
+    parent_id: str | None
+
+
+@handlers.answers(StartTurn)
+async def start_turn(deps: ChatDeps, command: StartTurn) -> TurnView:
+    """Store message, turn and events at once; the same request again finds the stored turn."""
+    if command.model is not None:
+        async with deps.pool.acquire() as conn:
+            runtime = await stored_settings(conn)
+        await deps.models.require_known(command.model, runtime, field="model")
+    slot = deps.turns.reserve()
+    try:
+        async with deps.outbox.transaction() as conn:
+            session = await _locked_session(conn, command)
+            repeated = await _repeated(conn, command)
+            if repeated is not None:
+                return repeated.view(created=False)
+            turn = await _start(deps, conn, command, session, slot is not None)
+        if slot is None:
+            deps.turns.wake()
+        else:
+            slot.start(turn)
+    finally:
+        if slot is not None:
+            slot.free()
+    return TurnView(
+        turn_id=turn.id,
+        session_id=turn.session_id,
+        message_id=turn.assistant_message_id,
+        state="queued" if slot is None else "running",
+        created=True,
+    )
+
+
+async def _start(deps: ChatDeps, conn: Connection, command: StartTurn, session: SessionRow, here: bool) -> LeasedTurn:
+    """Store the turn, owned by this process when it runs `here`."""
+    if session.running_turn_id is not None:
+        raise sessions.SessionBusyError(extra={"turnId": session.running_turn_id})
+    if session.archived_at is not None:
+        raise SessionArchivedError(extra={"session": session.summary().wire()})
+    place = await _place(conn, command)
+    if place.new_message is not None:
+        tokens = sum(estimate_tokens(part["text"]) for part in place.new_message["parts"])
+        await threads.append(conn, session.id, place.new_message, parent_id=place.parent_id, token_count=tokens)
+    else:
+        await threads.SET_HEAD.run(conn, session.id, place.user_message_id)
+    headers: dict[str, str] = {}
+    inject(headers)
+    holder = deps.turns.holder
+    turn = await store.INSERT.one(
+        conn,
+        command.turn_id,
+        session.id,
+        place.user_message_id,
+        new_id(),
+        command.model,
+        headers,
+        current_trace_id(),
+        holder.owner if here else None,
+        holder.boot_id if here else None,
+    )
+    row = await session_store.set_running(conn, session.id, turn.id, _title(place))
+    await deps.outbox.add(
+        conn,
+        TurnStarted(aggregate_id=turn.id, version=0, turn_id=turn.id, session=row.summary(), trace_id=turn.trace_id),
+    )
+    await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
+    return turn
+
+
+async def _locked_session(conn: Connection, command: StartTurn) -> SessionRow:
+    """Return the session under its lock, created when the id is new; its workspace never changes."""
+    row = await session_store.LOCK.first(conn, command.session_id)
+    if row is None:
+        await sessions.create(conn, command.session_id, None, command.workspace_id)
+        row = await session_store.LOCK.one(conn, command.session_id)
+    if command.workspace_id not in (None, row.workspace_id):
+        raise InvalidInputError(
+            f"This session works in the workspace {row.workspace_id}; start a new session for another one.",
+            field="workspaceId",
+        )
+    return row
+
+
+async def _repeated(conn: Connection, command: StartTurn) -> TurnRow | None:
+    """Return the turn that this very request started before."""
+    stored = await store.GET.first(conn, command.turn_id)
+    if stored is not None:
+        if stored.session_id != command.session_id:
+            raise ConflictError("This turn id belongs to another session.", field="turnId")
+        return stored
+    if command.trigger != "submit-message" or command.message is None:
+        return None
+    known = await threads.FIND.first(conn, command.session_id, command.message.id)
+    if known is None or not _same(known, command.message):
+        return None
+    return await store.NEWEST_FOR_MESSAGE.first(conn, command.session_id, known.id)
+
+
+async def _place(conn: Connection, command: StartTurn) -> Place:
+    if command.trigger == "regenerate-message":
+        return await _regenerated(conn, command)
+    if command.message is None:
+        raise InvalidInputError("A message is needed.", field="message")
+    if command.message_id is not None:
+        return await _edited(conn, command.session_id, command.message_id, command.message)
+    if await threads.FIND.first(conn, command.session_id, command.message.id) is not None:
+        raise InvalidInputError(
+            "A message with this id is stored with other content. To edit it, name it in messageId.",
+            field="message.id",
+        )
+    head = await threads.HEAD.first(conn, command.session_id)
+    return Place(command.message.id, _ui(command.message, command.message.id), head)
+
+
+async def _edited(conn: Connection, session_id: str, edited_id: str, message: UserMessage) -> Place:
+    """Return a sibling of the edited message: what is stored never changes."""
+    edited = await threads.FIND.first(conn, session_id, edited_id)
+    if edited is None or edited.role != "user":
+        raise InvalidInputError("This names no stored message of a person.", field="messageId")
+    taken = await threads.FIND.first(conn, session_id, message.id)
+    fresh_id = message.id if taken is None else new_id()
+    return Place(fresh_id, _ui(message, fresh_id), edited.parent_id)
+
+
+async def _regenerated(conn: Connection, command: StartTurn) -> Place:
+    """Return the user message that the named answer, or else the last one, belongs to."""
+    named = command.message_id or await threads.HEAD.first(conn, command.session_id)
+    message = await threads.FIND.first(conn, command.session_id, named) if named else None
+    if message is not None and message.role == "assistant" and message.parent_id is not None:
+        message = await threads.FIND.first(conn, command.session_id, message.parent_id)
+    if message is None or message.role != "user":
+        raise InvalidInputError("There is no stored answer to write again.", field="messageId")
+    return Place(message.id, None, message.parent_id)
+
+
+def _ui(message: UserMessage, message_id: str) -> dict[str, Any]:
+    return {"id": message_id, "role": "user", "parts": [part.wire() for part in message.parts]}
+
+
+def _same(stored: StoredMessage, message: UserMessage) -> bool:
+    return stored.role == "user" and stored.parts == [part.wire() for part in message.parts]
+
+
+def _title(place: Place) -> str:
+    if place.new_message is None:
+        return ""
+    return one_line(" ".join(part["text"] for part in place.new_message["parts"]), TITLE_CHARACTERS)

@@ -1,0 +1,125 @@
+"""The turns that this process runs, and those that others left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import orjson
+
+from popagent_bus import Bus
+from popagent_bus.live import LivePublisher
+from popagent_chat.turns import store
+from popagent_chat.turns.recovery import recover
+from popagent_chat.turns.run import carry_out, start_metadata
+from popagent_chat.turns.store import TURNS, LeasedTurn
+from popagent_chat.turns.stream import TurnStream
+from popagent_db.pool import Connection, Pool
+from popagent_proto import matrix
+from popagent_rows.leased import Holder, Lease, Outcome, Requeue, Take, Verdict
+from popagent_rows.pulse import Pulse
+from popagent_rows.worker import Slot, Worker
+
+if TYPE_CHECKING:
+    from popagent_chat.deps import ChatDeps
+
+log = logging.getLogger(__name__)
+
+WAKE = matrix.wake_subject("chat", "turns")
+
+
+class TurnWorker:
+    """Claims turns into slots, runs them, and ends those whose lease ran out."""
+
+    def __init__(self, pool: Pool, bus: Bus, holder: Holder, *, slots: int) -> None:
+        self._pool = pool
+        self._bus = bus
+        self._deps: ChatDeps | None = None
+        self._waking: set[asyncio.Task[None]] = set()
+        self.holder = holder
+        self._worker: Worker[LeasedTurn] = Worker(
+            TURNS,
+            pool,
+            holder,
+            handler=self._run,
+            taken=self._recover,
+            failed=_put_back,
+            expired=_take,
+            slots=slots,
+        )
+
+    async def start(self, deps: ChatDeps, pulse: Pulse) -> None:
+        """Begin; a wake-up from any replica makes this one look for due turns and for stops."""
+        self._deps = deps
+        self._worker.start(pulse)
+        await self._bus.on_wake(WAKE, self._look)
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no new turn; running ones get `grace_s`, then end interrupted with their text."""
+        await self._worker.stop(drain_s=grace_s)
+
+    def reserve(self) -> Slot[LeasedTurn] | None:
+        """Return a free slot for a turn that is about to be stored, if there is one."""
+        return self._worker.reserve()
+
+    def wake(self) -> None:
+        """Make every replica look at its rows, this one at once."""
+        self._worker.wake()
+        self._worker.look_for_stops()
+        task = asyncio.create_task(self._bus.wake(WAKE), name="wake turns")
+        self._waking.add(task)
+        task.add_done_callback(self._waking.discard)
+
+    @property
+    def running(self) -> int:
+        """How many turns run here."""
+        return self._worker.running
+
+    async def _look(self) -> None:
+        self._worker.wake()
+        self._worker.look_for_stops()
+
+    async def _run(self, lease: Lease[LeasedTurn]) -> Outcome:
+        assert self._deps is not None
+        stream, publisher = self._stream(lease)
+        try:
+            return await carry_out(self._deps, lease, stream)
+        finally:
+            publisher.close()
+
+    async def _recover(self, lease: Lease[LeasedTurn]) -> Outcome:
+        assert self._deps is not None
+        stream, publisher = self._stream(lease)
+        try:
+            return await recover(self._deps, lease, stream)
+        finally:
+            publisher.close()
+
+    def _stream(self, lease: Lease[LeasedTurn]) -> tuple[TurnStream, LivePublisher]:
+        turn = lease.row
+        publisher = LivePublisher(self._bus, matrix.live_subject("chat", "turns", turn.id))
+
+        async def checkpoint(message: orjson.Fragment, next_chunk: int) -> None:
+            async with self._pool.acquire() as conn:
+                await lease.run(conn, store.CHECKPOINT, message, next_chunk)
+
+        stream = TurnStream(
+            publisher,
+            checkpoint,
+            message=turn.checkpoint,
+            next_chunk=turn.next_chunk,
+            start_metadata=start_metadata(turn),
+        )
+        return stream, publisher
+
+
+def _put_back(lease: Lease[LeasedTurn], error: Exception) -> Outcome:
+    """A turn whose end could not be written waits for the sweep."""
+    log.error("a turn could not be ended", extra={"turn": lease.row.id, "reason": str(error)})
+    return Requeue(delay_s=1.0)
+
+
+async def _take(_: Connection, turn: LeasedTurn) -> Verdict:
+    log.warning("a turn lost its owner", extra={"turn": turn.id, "attempt": turn.attempt})
+    return Take()

@@ -1,0 +1,44 @@
+"""Rows of workspaces."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from popagent_db.query import Query
+from popagent_proto.chat.workspaces import WorkspaceView
+
+LIST: Final = Query(
+    WorkspaceView,
+    """
+    select id, name, path, is_default, created_at, revision
+    from workspaces
+    where $1::text is null or (not is_default and (name, id) > (select w.name, w.id from workspaces w where w.id = $1))
+    order by is_default desc, name, id
+    limit $2
+    """,
+)
+
+GET: Final = Query(
+    WorkspaceView,
+    "select id, name, path, is_default, created_at, revision from workspaces where id = $1",
+)
+
+DEFAULT: Final = Query(
+    WorkspaceView,
+    "select id, name, path, is_default, created_at, revision from workspaces where is_default",
+)
+
+BY_PATH: Final = Query(
+    WorkspaceView,
+    "select id, name, path, is_default, created_at, revision from workspaces where path = $1",
+)
+
+INSERT: Final = Query(
+    WorkspaceView,
+    """
+    insert into workspaces (id, name, path, is_default, revision)
+    values ($1, $2, $3, false, 0)
+    on conflict do nothing
+    returning id, name, path, is_default, created_at, revision
+    """,
+)
