@@ -1,0 +1,23 @@
+"""Every tool there is, by its name; an agent's profile chooses from here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from popagent_agent.toolset import Tool, Toolset
+from popagent_tools.files import grep_files, list_files, read_file, stat_file
+
+log = logging.getLogger(__name__)
+
+# In order of use: a small model is offered the first ones of its agent.
+CATALOGUE: Final[dict[str, Tool]] = {tool.name: tool for tool in (read_file, list_files, grep_files, stat_file)}
+
+
+def toolset_for(names: Sequence[str]) -> Toolset:
+    """Return the named tools in that order; a name that is not in the catalogue is logged and left out."""
+    unknown = [name for name in names if name not in CATALOGUE]
+    if unknown:
+        log.warning("agent has tools that do not exist", extra={"tools": ", ".join(unknown)})
+    return Toolset(CATALOGUE[name] for name in names if name in CATALOGUE)

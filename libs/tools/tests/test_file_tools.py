@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace
+from popagent_agent.tokens import estimate_tokens, schema_tokens
+from popagent_agent.toolset import ToolOutcome
+from popagent_kit import json
+from popagent_kit.clock import now
+from popagent_models.profile import ModelProfile
+from popagent_models.routing import Route
+from popagent_proto.chat.settings import AgentRuntimeView
+from popagent_sandbox.contained import ContainedFolder
+from popagent_tools.catalogue import CATALOGUE, toolset_for
+
+SETTINGS = AgentRuntimeView(
+    model_source="auto",
+    default_model=None,
+    supervisor_max_steps=16,
+    specialist_max_steps=16,
+    concurrent_tool_calls=4,
+    processor_retries=0,
+    final_response_feedback="Answer.",
+    delegation_context_messages=10,
+    delegation_result_characters=2_000,
+    delegation_failure_text="failed",
+    delegation_truncation_text="cut",
+    background_concurrency=1,
+    background_poll_ms=1_000,
+    task_timeout_ms=60_000,
+    revision=1,
+    updated_at=now(),
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "main.py").write_text("def main():\n    print('hello')\n")
+    (tmp_path / "README.md").write_text("# Demo\n\nIt says hello.\n")
+    (tmp_path / ".env").write_text("TOKEN=1")
+    return tmp_path
+
+
+@pytest.fixture
+def run(root: Path) -> Iterator[RunContext]:
+    with ContainedFolder(root) as folder:
+        yield RunContext(
+            turn_id="t",
+            session_id="s",
+            trace_id=None,
+            settings=SETTINGS,
+            agent=AgentProfile("orchestrator", "Orchestrator", "Help.", tuple(CATALOGUE)),
+            route=Route("m", "default", "It is the default."),
+            model=ModelProfile(8_192, 4, 600, "native", 300.0),
+            workspace=RunWorkspace("w", "demo", folder, "read-only"),
+        )
+
+
+async def call(run: RunContext, name: str, **arguments: object) -> ToolOutcome:
+    return await toolset_for(list(CATALOGUE)).call(name, json.dumps(arguments).decode(), run)
+
+
+async def test_list_shows_two_levels_of_a_small_tree(run: RunContext) -> None:
+    outcome = await call(run, "list")
+
+    assert outcome.text.splitlines() == ["src/", "README.md", "src/main.py", "(1 hidden from agents)"]
+
+
+async def test_read_gives_a_short_file_as_it_is(run: RunContext) -> None:
+    outcome = await call(run, "read", path="README.md")
+
+    assert outcome.text == "# Demo\n\nIt says hello."
+
+
+async def test_read_tells_where_to_read_on_and_goes_on_there(run: RunContext, root: Path) -> None:
+    (root / "long.txt").write_text("".join(f"this is line {number}\n" for number in range(1, 501)))
+
+    first = (await call(run, "read", path="long.txt")).text
+    line = int(first.splitlines()[-1].removeprefix("[read on with line=").removesuffix("]"))
+    second = (await call(run, "read", path="long.txt", line=line)).text
+
+    assert first.splitlines()[0].startswith("[long.txt, lines 1-")
+    assert second.splitlines()[1] == f"this is line {line}"
+    assert estimate_tokens(first) <= 600
+    assert (await call(run, "read", path="long.txt", line=900)).text == "long.txt has only 500 lines."
+
+
+async def test_grep_groups_its_lines_by_file(run: RunContext) -> None:
+    outcome = await call(run, "grep", pattern="hello")
+
+    assert outcome.text.splitlines() == ["README.md", "  3: It says hello.", "src/main.py", "  2: print('hello')"]
+
+
+async def test_grep_says_when_there_is_nothing_and_when_the_pattern_was_no_expression(run: RunContext) -> None:
+    assert (await call(run, "grep", pattern="absent")).text == "No line matches 'absent' in 2 files."
+    assert "searched as plain text" in (await call(run, "grep", pattern="print(")).text
+
+
+async def test_stat_tells_what_a_path_is(run: RunContext) -> None:
+    assert (await call(run, "stat", path="README.md")).text.startswith("README.md: file, 23 bytes, changed ")
+    assert (await call(run, "stat", path="src")).text.startswith("src: folder, changed ")
+
+
+@pytest.mark.parametrize("name", ["read", "list", "grep", "stat"])
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", ".env", ".git/config", "a\0b", "/proc/self/environ"])
+async def test_every_tool_refuses_a_path_that_leaves_or_is_hidden(run: RunContext, name: str, path: str) -> None:
+    arguments = {"path": path} | ({"pattern": "x"} if name == "grep" else {})
+
+    outcome = await call(run, name, **arguments)
+
+    assert outcome.error
+    assert "root:" not in outcome.text
+
+
+async def test_outputs_stay_within_what_a_small_model_reads(run: RunContext, root: Path) -> None:
+    for number in range(600):
+        (root / "src" / f"module_{number}.py").write_text("needle in a haystack, which is quite long\n" * 30)
+
+    for outcome in (
+        await call(run, "list", path="src"),
+        await call(run, "grep", pattern="needle"),
+        await call(run, "read", path="src/module_1.py"),
+    ):
+        assert not outcome.error
+        assert estimate_tokens(outcome.text) <= 650
+
+
+async def test_without_a_workspace_the_tools_say_so(run: RunContext) -> None:
+    outcome = await call(replace(run, workspace=None), "list")
+
+    assert (outcome.text, outcome.error) == (
+        "There is no workspace in this conversation, so there are no files to look at.",
+        True,
+    )
+
+
+def test_the_catalogue_is_small_enough_for_a_small_model() -> None:
+    tools = toolset_for(list(CATALOGUE))
+
+    assert len(tools.names) <= 4
+    assert schema_tokens(tools.schemas()) < 400
+    assert all(tool.access == "read" for tool in CATALOGUE.values())
+
+
+def test_a_profile_may_name_tools_that_do_not_exist(caplog: pytest.LogCaptureFixture) -> None:
+    tools = toolset_for(["grep", "shell"])
+
+    assert tools.names == ("grep",)
+    assert caplog.records[0].__dict__["tools"] == "shell"
