@@ -227,3 +227,25 @@ def templates(postgres: PostgresAddress, make_database: Callable[..., str]) -> C
         return make_database(ready[key])
 
     return copy
+
+
+ROLE_PASSWORD: Final = "test"
+
+
+async def _bootstrap_and_migrate(dsn: str, service: str) -> None:
+    from popagent_db.bootstrap import bootstrap, role_dsn  # noqa: PLC0415 (not every run needs a database)
+    from popagent_db.migrate import migrate  # noqa: PLC0415
+
+    await bootstrap(dsn, [service], {service: ROLE_PASSWORD})
+    await migrate(role_dsn(dsn, service, ROLE_PASSWORD), service)
+
+
+@pytest.fixture(scope="session")
+def service_database(templates: Callable[[str, Prepare], str]) -> Callable[[str], str]:
+    """Return `make("chat")`: a fresh, migrated database of that service, as the DSN of the service's own role."""
+    from popagent_db.bootstrap import role_dsn  # noqa: PLC0415 (not every run needs a database)
+
+    def make(service: str) -> str:
+        return role_dsn(templates(service, _bootstrap_and_migrate), service, ROLE_PASSWORD)
+
+    return make

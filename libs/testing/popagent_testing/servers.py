@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import ClassVar, Final, Protocol
@@ -16,6 +20,7 @@ from popagent_local.postgres import EmbeddedPostgres
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
 POLL_S: Final = 0.01
+PASSWORD: Final = "test-superuser"
 
 
 class _Embedded(Protocol):
@@ -100,6 +105,17 @@ class Server:
         self.process = None
 
 
+@functools.cache
+def fresh_cluster() -> Path:
+    """Return the folder of a cluster that was never started; a copy of it takes a tenth of the time of `initdb`."""
+    folder = Path(tempfile.mkdtemp(prefix="popagent-cluster-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    postgres = EmbeddedPostgres(folder / "postgres", 0, PASSWORD, durable=False)
+    subprocess.run(postgres.init_command(), stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    postgres.adopt()
+    return postgres.data_dir
+
+
 class PostgresServer(Server):
     """A cluster of its own, thrown away with its folder."""
 
@@ -107,7 +123,7 @@ class PostgresServer(Server):
         self.postgres = EmbeddedPostgres(
             folder / "postgres",
             free_port(),
-            "test-superuser",
+            PASSWORD,
             settings={"shared_buffers": "32MB", "max_connections": "200", **(settings or {})},
             durable=False,
         )
@@ -118,11 +134,8 @@ class PostgresServer(Server):
         return self.postgres.dsn(database)
 
     def _prepare(self) -> None:
-        if self.postgres.initialised:
-            return
-        if (code := self._spawn(self.postgres.init_command()).wait(START_TIMEOUT_S)) != 0:
-            raise RuntimeError(f"initdb ended with {code}: {self.log_file.read_text(errors='replace')[-2000:]}")
-        self.postgres.adopt()
+        if not self.postgres.initialised:
+            shutil.copytree(fresh_cluster(), self.postgres.data_dir, symlinks=True)
 
 
 class NatsServer(Server):
