@@ -12,9 +12,9 @@ from popagent_agent.emitter import Emitter
 from popagent_agent.ports import ModelPort
 from popagent_agent.stopping import StopSignal
 from popagent_agent.toolset import LARGEST_ARGUMENTS_BYTES
-from popagent_kit.errors import AppError
+from popagent_kit.errors import AppError, RateLimitedError
 from popagent_kit.text import excerpt
-from popagent_models.errors import ModelError, ModelProviderError
+from popagent_models.errors import ModelError, ModelProviderError, ModelRateLimitedError
 from popagent_models.events import (
     Finished,
     FinishReason,
@@ -103,6 +103,8 @@ class AnswerReader:
                 return await anext(stream, None)
             except (ModelError, asyncio.CancelledError):
                 raise
+            except RateLimitedError as error:
+                raise ModelRateLimitedError(error.message, retry_after_s=error.retry_after_s) from error
             except AppError as error:
                 raise ModelProviderError(error.message) from error
             except Exception as error:

@@ -11,7 +11,7 @@ from popagent_agent.loop import TurnResult
 from popagent_agent.ports import LeaseLostError
 from popagent_agent.run_context import RunContext, WorkspacePolicy
 from popagent_agent.toolset import Tool, tool
-from popagent_kit.errors import NotFoundError
+from popagent_kit.errors import NotFoundError, RateLimitedError
 from popagent_models.errors import ContextOverflowError, ModelProviderError, ModelTimeoutError
 from popagent_models.events import Finished, TextDelta, ToolCallDelta, ToolCallStart, Usage
 
@@ -574,6 +574,14 @@ async def test_an_answer_without_an_end_is_a_failure(kit: Any, answer_of: Answer
 
     assert "broke off" in answer_of(result)
     assert result.finish_reason == "error"
+
+
+async def test_a_full_queue_before_the_model_is_told_as_such(kit: Any, answer_of: AnswerOf) -> None:
+    turn = kit.turn([RateLimitedError("Too many wait for this model.")])
+
+    result = await turn.run()
+
+    assert (answer_of(result), result.error_class) == ("Too many wait for this model.", "rate_limit")
 
 
 async def test_a_defect_behind_the_model_port_does_not_show_its_words(kit: Any, answer_of: AnswerOf) -> None:
