@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from popagent_models.assembly import Assembly
+from popagent_models.errors import ModelProviderError
 from popagent_models.events import Finished, ModelEvent
 from popagent_models.failures import cut_off, no_answer
 from popagent_models.request import ModelRequest
 from popagent_models.sse import BodyReader
+
+log = logging.getLogger(__name__)
 
 
 class Answer:
@@ -56,4 +61,16 @@ class Answer:
         whole_json = self.reader.is_json and bool(events)
         if not self.finished and not whole_json:
             raise cut_off(self.host) if self.assembly.seen_choice else no_answer(self.host)
+        if self.reader.skipped:
+            self._judge_skipped()
         return [*events, self.assembly.usage, Finished(self.assembly.reason)]
+
+    def _judge_skipped(self) -> None:
+        """A text may miss a word; a tool must not run with arguments of which a piece was lost."""
+        log.warning(
+            "unreadable lines in an answer were skipped",
+            extra={"host": self.host, "lines": self.reader.skipped, "damaged": self.reader.damaged},
+        )
+        calls = bool(self.assembly.calls.slots) or self.assembly.means_tool_calls
+        if self.reader.damaged and calls:
+            raise ModelProviderError(f"The model server at {self.host} sent a damaged tool call.")

@@ -88,6 +88,11 @@ class Assembly:
         return events
 
     @property
+    def means_tool_calls(self) -> bool:
+        """Whether the server says that the answer is a tool call, whatever of it arrived."""
+        return FINISH_REASONS.get((self.finish or "").lower()) == "tool-calls"
+
+    @property
     def reason(self) -> FinishReason:
         """The finish reason in our words; a server that says `stop` behind a tool call means the call."""
         given = (self.finish or "stop").lower()

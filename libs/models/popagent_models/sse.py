@@ -25,11 +25,13 @@ _BOM: Final = b"\xef\xbb\xbf"
 class BodyReader:
     """Turns the bytes of one response into the JSON objects in it.
 
-    One unparsable data line is skipped and counted in `skipped`; the caller fails a body that held nothing else.
+    An unparsable data line is skipped and counted in `skipped`, in `damaged` too when it began as JSON: then a piece
+    of the answer is lost, and the caller decides whether that can be borne.
     """
 
     def __init__(self) -> None:
         self.skipped = 0
+        self.damaged = 0
         self.objects = 0
         self.done = False
         self.is_json = False
@@ -103,6 +105,7 @@ class BodyReader:
                 found.append(value)
             else:
                 self.skipped += 1
+                self.damaged += text.startswith(b"{")
         self.objects += len(found)
         return found
 

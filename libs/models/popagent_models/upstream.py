@@ -11,12 +11,11 @@ import logging
 from typing import Any, Final
 
 import httpx2
-import orjson
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 
 from popagent_models.endpoint import Endpoint
 from popagent_models.errors import ModelConfigurationError, ModelError
-from popagent_models.failures import error_for_status, no_answer, no_headers, retry_after, unreachable
+from popagent_models.failures import no_headers, retry_after, unreachable
 
 log = logging.getLogger(__name__)
 
@@ -97,24 +96,6 @@ class Upstream:
             self._client.get(path, cast_to=httpx2.Response, stream=True, stream_cls=None),
             timeout_s,
         )
-
-    async def post_json(self, path: str, body: dict[str, Any], timeout_s: float) -> Any:
-        """Post a request that is answered at once (embeddings, for example) and return the JSON answer."""
-        host = self.endpoint.host
-        sent = self._client.post(
-            path,
-            cast_to=httpx2.Response,
-            content=orjson.dumps(body),
-            options={"headers": {"content-type": "application/json"}},
-        )
-        try:
-            response = await self._send(sent, timeout_s)
-            return orjson.loads(response.content)
-        except RefusedError as refused:
-            model = str(body.get("model", ""))
-            raise error_for_status(refused.status, refused.detail, host, model, refused.retry_after_s) from refused
-        except orjson.JSONDecodeError as error:
-            raise no_answer(host) from error
 
     async def close(self) -> None:
         """Close every connection, also those in use."""

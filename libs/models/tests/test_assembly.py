@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from popagent_models.answer import Answer
@@ -188,6 +188,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(["choices", "usage", "model"]), JSON, max_size=3), max_size=4))
 def test_no_payload_crashes_the_assembly(payloads: list[dict[str, Any]]) -> None:
     result = heard(*payloads)

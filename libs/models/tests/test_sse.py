@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from popagent_models.errors import ModelProviderError
@@ -88,6 +88,7 @@ def test_a_body_without_end_is_refused() -> None:
         reader.feed(comment)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3), min_size=1), st.data())
 def test_any_split_gives_the_same_objects(payloads: list[dict[str, str]], data: st.DataObject) -> None:
     body = b"".join(b"data: " + orjson.dumps(payload) + b"\n\n" for payload in payloads)
@@ -98,6 +99,7 @@ def test_any_split_gives_the_same_objects(payloads: list[dict[str, str]], data: 
     assert found == payloads
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_no_body_crashes_the_reader(body: bytes) -> None:
     found, _ = read(body[:7], body[7:])
