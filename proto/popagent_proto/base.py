@@ -98,6 +98,10 @@ class Message(Wire):
 class Request(Message, Generic[Reply]):
     """A message that is answered; see Command and Query."""
 
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON-ready form of what was set; the owner has the same defaults, and absent is not null."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
     @classmethod
     def reply_type(cls) -> type[BaseModel]:
         """Return the class of the answer."""
