@@ -122,6 +122,8 @@ class Settings(BaseModel):
             return cls(**values)
         except ValidationError as error:
             first = error.errors()[0]
+            if not first["loc"]:  # a rule about several settings at once; its message names them
+                raise ConfigurationError(first["msg"].removeprefix("Value error, ")) from error
             env = {name: env for name, env, _ in cls.declared()}.get(str(first["loc"][0]), str(first["loc"][0]))
             raise ConfigurationError(f"{env}: {first['msg']}", field=env) from error
 
