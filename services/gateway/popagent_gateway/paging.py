@@ -1,0 +1,14 @@
+"""Query parameters of reads whose message also carries an id from the path."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from popagent_proto.base import Text, Wire
+
+
+class SessionPage(Wire):
+    """Which messages of a session; without a cursor the newest."""
+
+    before: Text | None = Field(default=None, max_length=200)
+    limit: int = Field(default=100, ge=1, le=200)

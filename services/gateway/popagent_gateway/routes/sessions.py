@@ -1,0 +1,66 @@
+"""Sessions: list, create, load, save, patch, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from popagent_gateway.asking import Bus, CommandId, PathId
+from popagent_gateway.bodies import JsonRoute
+from popagent_gateway.paging import SessionPage
+from popagent_proto.chat.sessions import (
+    CreateSession,
+    CreateSessionBody,
+    DeletedView,
+    DeleteSession,
+    GetSession,
+    ListSessions,
+    PatchSession,
+    PatchSessionBody,
+    SaveSession,
+    SaveSessionBody,
+    SessionList,
+    SessionView,
+)
+
+router = APIRouter(prefix="/api/sessions", tags=["sessions"], route_class=JsonRoute)
+
+# Deleting stops what runs first, for up to 10 s (DESIGN §13).
+DELETE_TIMEOUT_S = 15.0
+
+
+@router.get("")
+async def list_sessions(bus: Bus, query: Annotated[ListSessions, Query()]) -> SessionList:
+    """List active or archived sessions, newest activity first."""
+    return await bus.ask(query)
+
+
+@router.post("", status_code=201)
+async def create_session(bus: Bus, body: CreateSessionBody, command_id: CommandId) -> SessionView:
+    """Create a session."""
+    return await bus.ask(CreateSession(command_id=command_id, body=body))
+
+
+@router.get("/{id}")
+async def get_session(bus: Bus, id: PathId, page: Annotated[SessionPage, Query()]) -> SessionView:  # noqa: A002
+    """Load a session with its newest messages, or with those before a cursor."""
+    return await bus.ask(GetSession(session_id=id, before=page.before, limit=page.limit))
+
+
+@router.put("/{id}")
+async def save_session(bus: Bus, id: PathId, body: SaveSessionBody, command_id: CommandId) -> SessionView:  # noqa: A002
+    """Rename a session, or shorten it to a stored prefix of its messages."""
+    return await bus.ask(SaveSession(command_id=command_id, session_id=id, body=body))
+
+
+@router.patch("/{id}")
+async def patch_session(bus: Bus, id: PathId, body: PatchSessionBody, command_id: CommandId) -> SessionView:  # noqa: A002
+    """Rename, archive or restore a session."""
+    return await bus.ask(PatchSession(command_id=command_id, session_id=id, body=body))
+
+
+@router.delete("/{id}")
+async def delete_session(bus: Bus, id: PathId) -> DeletedView:  # noqa: A002
+    """Delete a session for good; what runs in it is stopped first."""
+    return await bus.ask(DeleteSession(session_id=id), timeout_s=DELETE_TIMEOUT_S)

@@ -1,0 +1,45 @@
+"""Which events a client may follow, by topic: the one table between subjects and the names on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from popagent_kit.errors import InvalidInputError
+from popagent_kit.text import one_line
+from popagent_proto.base import Event
+from popagent_proto.chat.sessions import SessionChanged, SessionDeleted
+from popagent_proto.chat.settings import AgentRuntimeChanged
+from popagent_proto.chat.turns import TurnEnded, TurnStarted
+from popagent_proto.chat.workspaces import WorkspaceRegistered
+
+# No service tells of it: the gateway watches health itself while somebody listens.
+HEALTH: Final = "health"
+TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
+    "sessions": (SessionChanged, SessionDeleted),
+    "turns": (TurnStarted, TurnEnded),
+    "workspaces": (WorkspaceRegistered,),
+    "settings": (AgentRuntimeChanged,),
+    HEALTH: (),
+}
+TOPIC_OF: Final = {event.subject: topic for topic, events in TOPICS.items() for event in events}
+
+
+def parse_topics(text: str) -> frozenset[str]:
+    """Return the topics named in `text`, separated by commas.
+
+    Raises:
+        InvalidInputError: An unknown topic, or none.
+    """
+    wanted = frozenset(name.strip() for name in text.split(",") if name.strip())
+    unknown = sorted(wanted - TOPICS.keys())
+    if unknown or not wanted:
+        known = ", ".join(TOPICS)
+        reason = f"there is no topic {one_line(unknown[0], 40)}" if unknown else "name at least one topic"
+        raise InvalidInputError(f"topics: {reason}; known are {known}", field="topics")
+    return wanted
+
+
+def subjects_of(topics: Iterable[str]) -> frozenset[str]:
+    """Return the subjects whose events belong to these topics."""
+    return frozenset(event.subject for topic in topics for event in TOPICS[topic])
