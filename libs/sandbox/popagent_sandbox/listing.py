@@ -6,8 +6,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final, Literal
 
+from popagent_kit.errors import AppError
 from popagent_sandbox.contained import READ, ContainedFolder
 from popagent_sandbox.denied import why_denied
 from popagent_sandbox.errors import WrongKindError
@@ -103,6 +105,20 @@ def list_folder(folder: ContainedFolder, path: str = ".", *, depth: int = 1, lim
             entries.extend(below)
             levels, level = levels + 1, below
         return Listing(opened.path, tuple(entries), hidden, complete, levels)
+
+
+def similar_paths(folder: ContainedFolder, path: str, most: int = 3) -> list[str]:
+    """Return up to `most` existing paths whose last name is spelled like that of a missing one, in the same folder.
+
+    Empty when the folder does not exist either, or may not be looked into.
+    """
+    above, _, name = path.rstrip("/").rpartition("/")
+    try:
+        names = [entry.path for entry in list_folder(folder, above or ".", limit=MOST_NAMES).entries]
+    except AppError:
+        return []
+    by_name = {entry.rpartition("/")[2].casefold(): entry for entry in names}
+    return [by_name[found] for found in get_close_matches(name.casefold(), by_name, n=most, cutoff=0.6)]
 
 
 def names_in(fd: int, path: str) -> Names:

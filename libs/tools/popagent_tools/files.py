@@ -11,7 +11,9 @@ from popagent_agent.run_context import RunContext, RunWorkspace
 from popagent_agent.toolset import tool
 from popagent_kit.clock import wire_time
 from popagent_kit.errors import ConflictError
-from popagent_sandbox.listing import Entry, list_folder
+from popagent_sandbox.contained import ContainedFolder
+from popagent_sandbox.errors import PathMissingError
+from popagent_sandbox.listing import Entry, list_folder, similar_paths
 from popagent_sandbox.paths import printable
 from popagent_sandbox.reading import FileText, read_text, stat_path
 from popagent_sandbox.searching import SearchResult
@@ -55,7 +57,10 @@ async def read_file(run: RunContext, path: str, line: int = 1) -> str:
     folder = _workspace(run).folder
     # Some room is left for the line that says where to read on.
     room = max(200, (run.model.tool_output_tokens - 40) * CHARACTERS_PER_TOKEN)
-    text = await asyncio.to_thread(read_text, folder, path, offset=line, characters=room)
+    try:
+        text = await asyncio.to_thread(read_text, folder, path, offset=line, characters=room)
+    except PathMissingError as error:
+        raise await _with_similar(folder, path, error) from error
     return _read_lines(text)
 
 
@@ -76,6 +81,14 @@ async def stat_file(run: RunContext, path: str) -> str:
     info = await asyncio.to_thread(stat_path, _workspace(run).folder, path)
     size = f", {info.size_bytes} bytes" if info.kind == "file" else ""
     return f"{printable(info.path)}: {info.kind}{size}, changed {wire_time(info.modified_at)}"
+
+
+async def _with_similar(folder: ContainedFolder, path: str, error: PathMissingError) -> PathMissingError:
+    """A model that misspells a name finds it at its next call."""
+    similar = await asyncio.to_thread(similar_paths, folder, path)
+    if not similar:
+        return PathMissingError(f"{error.message} Use list or grep to find it.")
+    return PathMissingError(f"{error.message} There is: {', '.join(map(printable, similar))}.")
 
 
 def _workspace(run: RunContext) -> RunWorkspace:

@@ -90,6 +90,12 @@ async def test_read_tells_where_to_read_on_and_goes_on_there(run: RunContext, ro
     assert (await call(run, "read", path="long.txt", line=900)).text == "long.txt has only 500 lines."
 
 
+async def test_read_names_what_is_spelled_alike_when_a_file_is_missing(run: RunContext) -> None:
+    assert "There is: README.md." in (await call(run, "read", path="Readme.txt")).text
+    assert "There is: src/main.py." in (await call(run, "read", path="src/mian.py")).text
+    assert "Use list or grep" in (await call(run, "read", path="nowhere/at/all.txt")).text
+
+
 async def test_grep_groups_its_lines_by_file(run: RunContext) -> None:
     outcome = await call(run, "grep", pattern="hello")
 
