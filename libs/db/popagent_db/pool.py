@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeAlias
@@ -208,6 +209,8 @@ async def open_pool(
     statement_timeout_s: float = STATEMENT_TIMEOUT_S,
 ) -> Pool:
     """Open a pool and prove that it connects; raises as `connect` does."""
+    # The driver logs a traceback each second while PostgreSQL is away; whoever needed a connection says so already.
+    logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     settings = session_settings(application_name, statement_timeout_s)
     await (await connect(dsn, settings=settings)).close()
     pool = await asyncpg.create_pool(

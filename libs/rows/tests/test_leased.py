@@ -1,0 +1,386 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from popagent_db.pool import Connection, Pool
+from popagent_db.query import prepare, queries_of
+from popagent_rows.leased import End, Holder, Lease, LeasedRows, LeaseLostError, Outcome, Requeue, Take, Verdict
+from popagent_rows.pulse import Pulse
+from popagent_rows.worker import Worker
+from popagent_testing import leased_work
+from popagent_testing.leased_work import CREATE, ENQUEUE, WORK, WorkRow, fail, requeue_expired, write_effect
+
+Make = Callable[..., Worker[WorkRow]]
+
+
+@pytest.fixture
+async def table(pool: Pool) -> Pool:
+    """A pool whose schema has the table of work."""
+    await pool.execute(CREATE)
+    return pool
+
+
+@pytest.fixture
+async def make_worker(table: Pool, pulse: Pulse) -> AsyncIterator[Make]:
+    made: list[Worker[WorkRow]] = []
+
+    def make(handler: Callable[[Lease[WorkRow]], Coroutine[Any, Any, Outcome]], **more: Any) -> Worker[WorkRow]:
+        options: dict[str, Any] = {"failed": fail, "expired": requeue_expired, "slots": 4} | more
+        worker = Worker(WORK, table, Holder.of_this_process(), handler=handler, **options)
+        worker.start(pulse)
+        made.append(worker)
+        return worker
+
+    yield make
+    for worker in made:
+        await worker.stop(drain_s=0, interrupt_s=1)
+
+
+async def enqueue(pool: Pool, *ids: str) -> None:
+    async with pool.acquire() as conn:
+        await ENQUEUE.run_many(conn, [(row_id, "") for row_id in ids])
+
+
+async def until_state(pool: Pool, row_id: str, state: str, timeout_s: float = 10) -> None:
+    async with asyncio.timeout(timeout_s):
+        while await pool.fetchval("select state from work where id = $1", row_id) != state:
+            await asyncio.sleep(0.02)
+
+
+async def claim(pool: Pool, holder: Holder, limit: int = 10) -> list[WorkRow]:
+    async with pool.acquire() as conn:
+        return await WORK.claim(conn, holder, limit)
+
+
+async def expire(pool: Pool, row_id: str) -> None:
+    await pool.execute("update work set lease_until = clock_timestamp() - interval '1 ms' where id = $1", row_id)
+
+
+async def test_rows_are_claimed_by_priority_then_age_and_never_twice(table: Pool) -> None:
+    await enqueue(table, "a", "b", "c", "d")
+    await table.execute("update work set priority = 1 where id = 'c'")
+    await table.execute("update work set run_at = now() + interval '1 hour' where id = 'd'")
+    one, two = Holder.of_this_process(), Holder.of_this_process()
+
+    first = await claim(table, one, 1)
+    both = await asyncio.gather(claim(table, one), claim(table, two))
+
+    assert [row.id for row in first] == ["c"]
+    assert sorted(row.id for rows in both for row in rows) == ["a", "b"]
+    assert first[0].attempt == 1
+    assert (first[0].owner, first[0].boot_id) == (one.owner, one.boot_id)
+
+
+async def test_a_beat_prolongs_what_is_ours_and_names_what_is_not(table: Pool) -> None:
+    holder, thief = Holder.of_this_process(), Holder.of_this_process()
+    await enqueue(table, "kept", "stolen", "ended", "stopping", "locked")
+    rows = {row.id: row for row in await claim(table, holder)}
+    async with table.acquire() as conn:
+        await WORK.take(conn, rows["stolen"], thief)
+        await WORK.settle(conn, rows["ended"], End("completed"))
+        await WORK.request_stop(conn, "stopping", stopped="stopped")
+
+    async with table.transaction() as other, table.acquire() as conn:
+        await WORK.fence(other, rows["locked"])
+        answers = {answer.id: answer for answer in await WORK.beat(conn, holder, list(rows.values()))}
+
+    assert {name: (a.beaten, a.ours, a.stop_requested) for name, a in answers.items()} == {
+        "kept": (True, True, False),
+        "stolen": (False, False, False),
+        "ended": (False, False, False),
+        "stopping": (True, True, True),
+        "locked": (False, True, False),  # a fenced write in progress is no loss and holds up nobody
+    }
+
+
+async def test_every_write_of_an_attempt_that_was_taken_over_is_refused(table: Pool) -> None:
+    old, new = Holder.of_this_process(), Holder.of_this_process()
+    await enqueue(table, "a")
+    (row,) = await claim(table, old)
+    lease = Lease(WORK, row, time.monotonic())
+    async with table.acquire() as conn:
+        taken = await WORK.take(conn, row, new)
+
+    for outcome in (End("completed"), Requeue()):
+        async with table.acquire() as conn:
+            with pytest.raises(LeaseLostError):
+                await WORK.settle(conn, row, outcome)
+    with pytest.raises(LeaseLostError):
+        await write_effect(table, lease)
+
+    assert taken.attempt == 2
+    assert await table.fetchval("select count(*) from effects") == 0
+    assert await table.fetchval("select owner from work") == new.owner
+
+
+async def test_an_ended_row_stays_ended(table: Pool) -> None:
+    holder = Holder.of_this_process()
+    await enqueue(table, "a")
+    (row,) = await claim(table, holder)
+    async with table.acquire() as conn:
+        await WORK.settle(conn, row, End("completed"))
+
+        with pytest.raises(LeaseLostError):
+            await WORK.settle(conn, row, Requeue())
+        assert await WORK.request_stop(conn, "a", stopped="stopped") is None
+
+    assert await claim(table, holder) == []
+
+
+async def test_the_local_deadline_ends_before_the_lease(table: Pool) -> None:
+    await enqueue(table, "a")
+    asked_at = time.monotonic()
+    (row,) = await claim(table, Holder.of_this_process())
+    lease = Lease(WORK, row, asked_at)
+    lease.check()
+
+    lease.deadline = time.monotonic()
+
+    with pytest.raises(LeaseLostError):
+        lease.check()
+    async with table.acquire() as conn:
+        with pytest.raises(LeaseLostError):  # although the database would still accept it
+            await lease.run(conn, WORK.let_go)
+
+
+async def test_stop_ends_a_queued_row_at_once_and_tells_the_holder_of_a_running_one(
+    table: Pool, make_worker: Make
+) -> None:
+    told = asyncio.Event()
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        await lease.stop.wait()
+        told.set()
+        return End("stopped")
+
+    await enqueue(table, "queued")
+    async with table.acquire() as conn:
+        at_once = await WORK.request_stop(conn, "queued", stopped="stopped")
+    worker = make_worker(handle)
+    await enqueue(table, "running")
+    worker.wake()
+    await until_state(table, "running", "running")
+
+    async with table.acquire() as conn:
+        asked = await WORK.request_stop(conn, "running", stopped="stopped")
+    worker.look_for_stops()
+    async with asyncio.timeout(WORK.beat_s / 2):
+        await told.wait()
+
+    assert (at_once, asked) == ("stopped", "running")
+    await until_state(table, "running", "stopped")
+
+
+async def test_a_row_enqueued_without_a_wake_is_found_by_the_pulse(table: Pool, make_worker: Make) -> None:
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        return End("completed")
+
+    make_worker(handle)
+    await asyncio.sleep(0.05)
+
+    await enqueue(table, *(f"r{number}" for number in range(20)))
+
+    for number in range(20):
+        await until_state(table, f"r{number}", "completed")
+
+
+async def test_no_more_rows_run_than_there_are_slots(table: Pool, make_worker: Make) -> None:
+    most = 0
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        nonlocal most
+        most = max(most, worker.running)
+        await asyncio.sleep(0.01)
+        return End("completed")
+
+    await enqueue(table, *(f"r{number:02}" for number in range(30)))
+    worker = make_worker(handle, slots=3)
+
+    await until_state(table, "r29", "completed")
+    assert most == 3
+
+
+async def test_a_long_row_keeps_its_lease_and_runs_once(table: Pool, make_worker: Make) -> None:
+    starts = 0
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        nonlocal starts
+        starts += 1
+        await asyncio.sleep(WORK.lease_s * 1.5)
+        lease.check()
+        return End("completed")
+
+    make_worker(handle)
+    make_worker(handle)
+    await enqueue(table, "a")
+
+    await until_state(table, "a", "completed")
+    assert starts == 1
+
+
+async def test_work_whose_row_was_taken_is_cancelled_within_a_beat(table: Pool, make_worker: Make) -> None:
+    cancelled = asyncio.Event()
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            assert lease.ending == "lost"
+            cancelled.set()
+            raise
+        return None
+
+    make_worker(handle)
+    await enqueue(table, "a")
+    await until_state(table, "a", "running")
+    await table.execute("update work set attempt = 9, owner = gen_random_uuid()")
+
+    async with asyncio.timeout(WORK.beat_s * 3):
+        await cancelled.wait()
+
+
+async def test_a_handler_that_raises_is_judged_and_its_slot_is_free_again(table: Pool, make_worker: Make) -> None:
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        if lease.row.attempt == 1:
+            raise ValueError("first attempt")
+        return End("completed")
+
+    make_worker(handle, failed=lambda lease, error: Requeue(0.05), slots=1)
+    await enqueue(table, "a", "b")
+
+    await until_state(table, "a", "completed")
+    await until_state(table, "b", "completed")
+
+
+async def test_stop_drains_then_interrupts_while_the_lease_is_still_held(table: Pool, make_worker: Make) -> None:
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        if lease.row.id == "short":
+            await asyncio.sleep(0.2)
+            return End("completed")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            assert lease.ending == "interrupted"
+            if lease.row.id == "deaf":
+                raise
+            lease.check()
+            return End("interrupted")
+        return None
+
+    worker = make_worker(handle)
+    await enqueue(table, "short", "long", "deaf")
+    worker.wake()
+    for row_id in ("short", "long", "deaf"):
+        await until_state(table, row_id, "running")
+    stopping = asyncio.create_task(worker.stop(drain_s=WORK.lease_s * 1.5, interrupt_s=1))
+    await enqueue(table, "late")
+    worker.wake()
+
+    await stopping
+
+    rows = await table.fetch("select id, state, lease_until <= clock_timestamp() as expired from work order by id")
+    assert [(row["id"], row["state"], row["expired"]) for row in rows] == [
+        ("deaf", "running", True),  # a sweeper may take it at once
+        ("late", "queued", None),
+        ("long", "interrupted", None),
+        ("short", "completed", None),
+    ]
+
+
+async def test_an_expired_row_can_be_taken_by_the_sweeper_to_be_ended_with_care(table: Pool, make_worker: Make) -> None:
+    async def take(_: Connection, row: WorkRow) -> Verdict:
+        return Take()
+
+    async def bury(lease: Lease[WorkRow]) -> Outcome:
+        await write_effect(table, lease)
+        return None
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        raise AssertionError("nothing is queued")
+
+    dead = Holder.of_this_process()
+    await enqueue(table, "a")
+    await claim(table, dead)
+    await expire(table, "a")
+
+    make_worker(handle, expired=take, taken=bury)
+
+    await until_state(table, "a", "completed")
+    assert await table.fetchval("select attempt from effects") == 2
+
+
+async def test_one_row_with_a_failing_policy_does_not_hold_up_the_others(table: Pool, make_worker: Make) -> None:
+    async def judge(conn: Connection, row: WorkRow) -> Verdict:
+        if row.id == "a":
+            await conn.execute("select 1 / 0")
+        return End("failed")
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        return None
+
+    await enqueue(table, "a", "b")
+    await claim(table, Holder.of_this_process())
+    await expire(table, "a")
+    await expire(table, "b")
+
+    make_worker(handle, expired=judge)
+
+    await until_state(table, "b", "failed")
+    assert await table.fetchval("select state from work where id = 'a'") == "running"
+
+
+async def test_a_row_inserted_running_uses_a_reserved_slot(table: Pool, make_worker: Make) -> None:
+    ran: list[str] = []
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        ran.append(lease.row.id)
+        await asyncio.sleep(WORK.lease_s * 1.2)
+        return End("completed")
+
+    worker = make_worker(handle, slots=1)
+    slot = worker.reserve()
+    assert slot is not None
+    none_left = worker.reserve()
+    async with table.transaction() as conn:
+        await conn.execute(
+            "insert into work (id, state, attempt, owner, boot_id, lease_until)"
+            " values ('a', 'running', 1, $1, $2, clock_timestamp() + interval '1 second')",
+            worker.holder.owner,
+            worker.holder.boot_id,
+        )
+    row = WorkRow(
+        id="a", attempt=1, owner=worker.holder.owner, boot_id=worker.holder.boot_id, stop_requested=False, name=""
+    )
+    slot.start(row)
+
+    await until_state(table, "a", "completed")
+    async with asyncio.timeout(5):
+        while (unused := worker.reserve()) is None:
+            await asyncio.sleep(0.01)
+    unused.free()
+    unused.free()
+    assert none_left is None
+    assert ran == ["a"]
+    assert worker.reserve() is not None
+    assert worker.reserve() is None
+
+
+async def test_the_statements_fit_the_table(table: Pool) -> None:
+    async with table.acquire() as conn:
+        assert await prepare(conn, queries_of(leased_work)) == []
+
+
+@pytest.mark.parametrize(("lease_s", "beat_s"), [(1, 0.5), (1, 0), (10, 5)])
+def test_a_lease_too_short_for_two_beats_is_refused(lease_s: float, beat_s: float) -> None:
+    with pytest.raises(ValueError, match="two beats"):
+        LeasedRows("work", WorkRow, lease_s=lease_s, beat_s=beat_s)
+
+
+def test_a_table_name_is_checked() -> None:
+    with pytest.raises(ValueError, match="not a table"):
+        LeasedRows("work; drop table work", WorkRow, lease_s=10, beat_s=3)
