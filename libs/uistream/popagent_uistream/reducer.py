@@ -257,6 +257,15 @@ def merge(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def client_view(message: Message) -> Message:
+    """Return the message without the marks of what is open: what the official client has."""
+    parts = []
+    for part in message["parts"]:
+        dropped = {"step-start": "open", "text": "id"}.get(part["type"])
+        parts.append({name: value for name, value in part.items() if name != dropped})
+    return message | {"parts": parts}
+
+
 def interrupted(message: Message, error_text: str = INTERRUPTED) -> Message:
     """Return a stored partial message closed: no part streams, unfinished calls failed with `error_text`."""
     return MessageReducer(message).apply_all(StreamState.of(message).close_open(error_text))

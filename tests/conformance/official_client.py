@@ -1,0 +1,136 @@
+"""The official JavaScript client as a judge: `validate.mjs` run by Node, its packages installed once per lock file.
+
+`run_live(base_url, key)` holds a running gateway to it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import pytest
+
+HERE: Final = Path(__file__).parent
+CACHE: Final = HERE.parents[1] / ".popagent" / "node"
+INSTALL_TIMEOUT_S: Final = 100
+# npm's words for "the registry cannot be reached": no fault of ours.
+_OFFLINE: Final = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH")
+
+
+class OfficialClientError(AssertionError):
+    """The official client refused something; the text is what Node wrote."""
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed: the official client is not asked")
+    return found
+
+
+def _installed() -> Path:
+    """Return a folder with `node_modules` as the lock file wants them; skips when the registry is out of reach."""
+    sources = [HERE / name for name in ("package.json", "package-lock.json", ".npmrc")]
+    folder = CACHE / hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "install.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # test workers share the folder
+        if not folder.exists():
+            _install(sources, folder)
+    return folder
+
+
+def _install(sources: list[Path], folder: Path) -> None:
+    npm = _program("npm")
+    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        target = Path(scratch) / "install"
+        target.mkdir()
+        for source in sources:
+            shutil.copy(source, target)
+        done = subprocess.run(
+            [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+            cwd=target,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            if any(word in done.stderr for word in _OFFLINE):
+                pytest.skip(f"npm cannot reach its registry: {done.stderr.strip().splitlines()[-1]}")
+            raise RuntimeError(f"npm ci failed: {done.stderr}")
+        target.rename(folder)
+
+
+def _validate(*arguments: str, timeout_s: float) -> Any:
+    node = _program("node")
+    folder = _installed()
+    source = (HERE / "validate.mjs").read_bytes()
+    # Modules are looked up beside the script, so it lies beside them; its hash keeps versions apart.
+    script = folder / f"validate-{hashlib.sha256(source).hexdigest()[:16]}.mjs"
+    if not script.exists():
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+            file.write(source)
+        Path(file.name).rename(script)
+    done = subprocess.run(
+        [node, str(script), *arguments],
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+        env=os.environ | {"NO_PROXY": "127.0.0.1,localhost"},
+    )
+    if done.returncode != 0:
+        raise OfficialClientError(done.stderr.decode(errors="replace"))
+    return orjson.loads(done.stdout)
+
+
+def validate_streams(*paths: Path, message: Path | None = None) -> dict[str, int]:
+    """Hold recorded streams to schema, reducer and message validation; returns chunks counted by path."""
+    continued = [] if message is None else ["--message", str(message)]
+    counts: dict[str, int] = _validate("file", *map(str, paths), *continued, timeout_s=60)
+    return counts
+
+
+def reduce_streams(cases: list[dict[str, Any]], scratch: Path) -> list[dict[str, Any]]:
+    """Reduce each `{stream, message?}` with the official reducer, in one process: `{message, valid}` or `{error}`."""
+    path = scratch / "cases.json"
+    path.write_bytes(orjson.dumps(cases))
+    reduced: list[dict[str, Any]] = _validate("reduce", str(path), timeout_s=60)
+    return reduced
+
+
+def parse_partial_texts(texts: list[str], scratch: Path) -> list[dict[str, Any]]:
+    """Parse growing JSON as the official client does: `{value}`, or `{}` where it has none."""
+    path = scratch / "texts.json"
+    path.write_bytes(orjson.dumps(texts))
+    parsed: list[dict[str, Any]] = _validate("partial", str(path), timeout_s=60)
+    return parsed
+
+
+def run_live(
+    base_url: str, key: str | None = None, *, prompts: dict[str, str] | None = None, timeout_s: float = 300
+) -> dict[str, list[str]]:
+    """Drive a running gateway through all three levels; returns `{checks, leftOut}`.
+
+    Blocks, so call it by `asyncio.to_thread` where the gateway shares the loop.
+
+    Args:
+        base_url: Without `/api/chat`.
+        key: The gateway's key, if it wants one.
+        prompts: `normal` (a short answer), `slow` (an answer of some seconds), `failing` (a turn that ends with an
+            error chunk; without it that check is left out).
+        timeout_s: For all checks together.
+
+    Raises:
+        OfficialClientError: A check failed; the text names it.
+    """
+    options = [] if prompts is None else ["--prompts", orjson.dumps(prompts).decode()]
+    report: dict[str, list[str]] = _validate("live", base_url, *([key] if key else []), *options, timeout_s=timeout_s)
+    return report
