@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from types import FrameType
 from typing import Final
 
@@ -12,6 +13,7 @@ from starlette.types import ASGIApp
 
 from popagent_gateway.settings import GatewaySettings
 from popagent_gateway.streams.closing import Closing
+from popagent_kit.errors import ConfigurationError
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,7 @@ class DoorServer(uvicorn.Server):
             )
         )
         self.closing = closing
+        self.listening = asyncio.Event()
         self._exit_asked = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
@@ -48,6 +51,26 @@ class DoorServer(uvicorn.Server):
     def port(self) -> int:
         """Return the bound port, after the start."""
         return int(self.servers[0].sockets[0].getsockname()[1])
+
+    async def serve_until_asked(self) -> None:
+        """Serve until `ask_to_exit`, when somebody else looks after signals; else use `serve`."""
+        await self._serve()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so.
+
+        Raises:
+            ConfigurationError: The address cannot be had.
+        """
+        try:
+            await super().startup(sockets)
+        except SystemExit as error:
+            address = f"{self.config.host}:{self.config.port}"
+            raise ConfigurationError(
+                f"Cannot listen on {address}: another program has it, or it is not an address of this machine. "
+                "Set POPAGENT_PORT or POPAGENT_HOST."
+            ) from error
+        self.listening.set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End every stream now, then let uvicorn stop as it does."""

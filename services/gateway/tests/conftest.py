@@ -13,6 +13,7 @@ from popagent_bus.streams import declare
 from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import migrate
 from popagent_db.pool import Pool, open_pool
+from popagent_gateway.server import DoorServer
 from popagent_gateway.settings import GatewaySettings
 from popagent_gateway.wiring import Gateway
 from popagent_kit.errors import AppError
@@ -134,3 +135,50 @@ async def http(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     """A client that calls the application directly; for streams use `served`."""
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(gateway.app), base_url=HERE) as client:
         yield client
+
+
+@dataclass
+class Served:
+    """The gateway behind a real server on a free port."""
+
+    gateway: Gateway
+    server: DoorServer
+    http: httpx2.AsyncClient
+
+
+async def serve(gateway: Gateway, settings: GatewaySettings) -> tuple[DoorServer, asyncio.Task[None]]:
+    server = DoorServer(gateway.app, settings, gateway.closing)
+    task = asyncio.create_task(server.serve_until_asked())
+    await server.listening.wait()
+    return server, task
+
+
+@pytest.fixture
+async def served(gateway: Gateway) -> AsyncIterator[Served]:
+    server, task = await serve(gateway, make_settings(port=0))
+    base_url = f"http://127.0.0.1:{server.port}"
+    async with httpx2.AsyncClient(base_url=base_url, timeout=30) as client:
+        yield Served(gateway, server, client)
+    server.ask_to_exit()
+    await task
+
+
+@dataclass(frozen=True)
+class SseEvent:
+    name: str
+    id: str | None
+    data: str
+
+
+async def events_of(response: httpx2.Response) -> AsyncIterator[SseEvent]:
+    """Parse server-sent events, comments left out."""
+    fields: dict[str, str] = {}
+    async for line in response.aiter_lines():
+        if line.startswith(":"):
+            continue
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif fields:
+            yield SseEvent(fields.get("event", "message"), fields.get("id"), fields.get("data", ""))
+            fields = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import re
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 # Seconds of silence after which a comment is sent, and the store is read in case a wake-up was lost.
 TICK_S: Final = 15.0
+# After a failed read.
+AGAIN_S: Final = 1.0
 # A client that is further behind loads its pages again; that is cheaper than hearing of every step.
 LONGEST_REPLAY: Final = 5_000
 EVENT_ID: Final = re.compile(r"\A([0-9a-f]{12})-([0-9]{1,18})\Z")
@@ -157,7 +160,8 @@ class EventFeed:
                 if data := self._render(page.messages):
                     yield data
         except AppError as error:
-            log.debug("events cannot be read now; the next tick tries again: %s", error.message)
+            log.debug("events cannot be read now: %s", error.message)
+            asyncio.get_running_loop().call_later(AGAIN_S, lambda: self.wake(check=True))
 
     def _render(self, messages: list[StoredMessage]) -> bytes:
         events = []
