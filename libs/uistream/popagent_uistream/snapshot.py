@@ -16,7 +16,7 @@ _STAND_ALONE: Final = frozenset({"file", "source-url", "source-document"})
 def snapshot_chunks(
     message: dict[str, Any], *, ending: Chunk | None = None, transient: Collection[str] = ()
 ) -> list[Chunk]:
-    """Return chunks from `start` that rebuild `message`, as MessageReducer keeps it.
+    """Return chunks from `start` that rebuild `message`, as MessageReducer keeps it; none before its own start.
 
     Args:
         message: A partial or a whole message.
@@ -25,6 +25,8 @@ def snapshot_chunks(
 
     The answer to an approval cannot travel: the client that gave it has it.
     """
+    if not (message["id"] or message["parts"] or ending):
+        return []  # its start is still to come, and would be a second one
     result = [{"type": "start", "messageId": message["id"]}]
     if message.get("metadata") is not None:
         result[0]["messageMetadata"] = message["metadata"]

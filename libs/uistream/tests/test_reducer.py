@@ -241,6 +241,14 @@ def test_an_interrupted_message_has_nothing_open_and_keeps_its_text(seed: int, k
     assert interrupted(closed) == closed
 
 
+def test_a_message_that_has_not_begun_has_no_snapshot() -> None:
+    begun, ended = [c.start(message_id="m")], [c.start(message_id=""), c.error("no model")]
+
+    assert snapshot_chunks(MessageReducer().message) == []
+    assert snapshot_chunks(reduced(begun)) == begun
+    assert snapshot_chunks(MessageReducer().message, ending=c.error("no model")) == ended
+
+
 def test_a_long_answer_is_reduced_in_linear_time() -> None:
     reducer = MessageReducer()
     reducer.apply_all([c.start(), c.text_start("t"), c.tool_input_start("1", "write")])
