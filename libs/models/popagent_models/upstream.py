@@ -58,7 +58,7 @@ class Upstream:
             trust_env=not endpoint.is_loopback,
             follow_redirects=False,
             timeout=httpx2.Timeout(None, connect=connect_timeout_s),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE_S),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE_S),
             event_hooks={"request": [self._only_known_headers]},
         )
         self._client = AsyncOpenAI(

@@ -189,12 +189,12 @@ async def test_without_a_database_the_limit_holds_within_the_process() -> None:
 async def test_the_queue_does_not_eat_the_header_timeout(make: Make) -> None:
     admission = make()
     with ModelServer() as server:
-        client = ModelClient(endpoint(server.url), timeouts=Timeouts(header_s=0.5), admission=admission)
+        client = ModelClient(endpoint(server.url), timeouts=Timeouts(header_s=1), admission=admission)
         server.script(Reply(text="first", hold=True), Reply(text="second"))
         first = asyncio.create_task(ask(client, request(model="local")))
         await server.until(lambda state: state.held == 1)
         second = asyncio.create_task(ask(client, request(model="local")))
-        await asyncio.sleep(0.7)
+        await asyncio.sleep(1.2)
         server.release()
 
         assert ((await first).text, (await second).text) == ("first", "second")

@@ -25,7 +25,7 @@ TOOL = {
 
 @pytest.fixture
 async def other(llmock: LLMock) -> AsyncIterator[ModelClient]:
-    made = ModelClient(endpoint(llmock.base_url()), timeouts=Timeouts(header_s=0.5, idle_s=0.3))
+    made = ModelClient(endpoint(llmock.base_url()), timeouts=Timeouts(header_s=5, idle_s=1))
     yield made
     await made.close()
 
@@ -73,7 +73,7 @@ async def test_a_chunk_that_is_not_json_fails_a_tool_call(other: ModelClient, ll
 
 
 async def test_a_stall_ends_in_the_idle_timeout(other: ModelClient, llmock: LLMock) -> None:
-    llmock.reply("one two three four five six").stall(after_chunks=3, seconds=2)
+    llmock.reply("one two three four five six").stall(after_chunks=3, seconds=3)
 
     heard = await ask(other)
 
@@ -82,16 +82,16 @@ async def test_a_stall_ends_in_the_idle_timeout(other: ModelClient, llmock: LLMo
     assert heard.error.started
 
 
-async def test_late_headers_end_in_the_header_timeout(
-    other: ModelClient, llmock: LLMock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_late_headers_end_in_the_header_timeout(llmock: LLMock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("popagent_models.client.MOST_RETRIES", 0)
+    client = ModelClient(endpoint(llmock.base_url()), timeouts=Timeouts(header_s=0.3))
     llmock.delay(1.0)
 
-    heard = await ask(other)
+    heard = await ask(client)
 
     assert isinstance(heard.error, ModelTimeoutError)
-    assert "did not answer within 0.5 s" in heard.error.message
+    assert "did not answer within 0.3 s" in heard.error.message
+    await client.close()
 
 
 async def test_rate_limits_and_outages_are_repeated_as_asked(other: ModelClient, llmock: LLMock) -> None:

@@ -171,7 +171,7 @@ async def test_a_late_attempt_is_not_repeated(server: ModelServer, monkeypatch: 
 
 
 async def test_silence_in_the_middle_keeps_the_text_and_ends_in_the_idle_timeout(server: ModelServer) -> None:
-    client = ModelClient(endpoint(server.url), timeouts=Timeouts(header_s=5, idle_s=0.15))
+    client = ModelClient(endpoint(server.url), timeouts=Timeouts(header_s=5, idle_s=0.3))
     server.script(Reply(text="one two three", fault="stall", after=2))
 
     heard = await ask(client)
@@ -183,8 +183,8 @@ async def test_silence_in_the_middle_keeps_the_text_and_ends_in_the_idle_timeout
 
 
 async def test_heartbeats_keep_a_slow_answer_alive_beyond_the_idle_timeout(server: ModelServer) -> None:
-    client = ModelClient(endpoint(server.url), timeouts=Timeouts(header_s=5, idle_s=0.25))
-    server.script(Reply(text="worth the wait", heartbeats=8, heartbeat_s=0.08))
+    client = ModelClient(endpoint(server.url), timeouts=Timeouts(header_s=5, idle_s=0.5))
+    server.script(Reply(text="worth the wait", heartbeats=12, heartbeat_s=0.06))
 
     begun = time.perf_counter()
     heard = await ask(client)
@@ -194,8 +194,8 @@ async def test_heartbeats_keep_a_slow_answer_alive_beyond_the_idle_timeout(serve
 
 
 async def test_a_slow_header_does_not_count_against_the_idle_timeout(server: ModelServer) -> None:
-    client = ModelClient(endpoint(server.url), timeouts=Timeouts(header_s=5, idle_s=0.1))
-    server.script(Reply(text="slow start", header_delay_s=0.3))
+    client = ModelClient(endpoint(server.url), timeouts=Timeouts(header_s=5, idle_s=0.3))
+    server.script(Reply(text="slow start", header_delay_s=0.5))
 
     heard = await ask(client)
 
