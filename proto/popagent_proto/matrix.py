@@ -22,6 +22,7 @@ class ServiceRow:
     hears: tuple[str, ...] = ()
     cluster: Cluster = "application"
     writes_live: bool = False
+    blobs: bool = False  # puts and gets what is too big for a message
     watches: bool = False  # reads every live stream and the event stream, as the door does
 
     @property
@@ -56,19 +57,25 @@ SERVICES: Final[tuple[ServiceRow, ...]] = (
         "the door: HTTP, key, streams, the web UI",
         asks=("chat", "task-runner", "scheduler", "evolution-worker", "docs-indexer", "observability"),
         watches=True,
+        blobs=True,
     ),
     ServiceRow(
         "chat",
         "who the agents are, what they may do, what was said, remembered and learned",
         asks=("docs-indexer", "task-runner", "scheduler"),
         writes_live=True,
+        blobs=True,
     ),
     ServiceRow(
-        "task-runner", "work that outlives a request", asks=("chat", "docs-indexer", "scheduler"), writes_live=True
+        "task-runner",
+        "work that outlives a request",
+        asks=("chat", "docs-indexer", "scheduler"),
+        writes_live=True,
+        blobs=True,
     ),
     ServiceRow("scheduler", "when work starts", asks=("task-runner", "chat")),
     ServiceRow("evolution-worker", "what may be learned from work", asks=("chat", "task-runner")),
-    ServiceRow("docs-indexer", "what is written: documentation and code", asks=("chat",)),
+    ServiceRow("docs-indexer", "what is written: documentation and code", asks=("chat",), blobs=True),
     ServiceRow(
         "observability",
         "what happened",
@@ -188,6 +195,8 @@ def nats_rights(row: ServiceRow) -> NatsRights:
         ]
     if row.writes_live:
         publish += [f"popagent.{row.name}.live.>", f"$JS.API.DIRECT.GET.{live_stream(row.name)}"]
+    if row.blobs:  # no consumer, no stream info: the bucket's parts are read by direct get
+        publish += [f"$O.{BLOBS}.C.>", f"$O.{BLOBS}.M.>", f"$JS.API.DIRECT.GET.OBJ_{BLOBS}"]
     if row.watches:
         publish += [f"$JS.API.DIRECT.GET.{stream.name}" for stream in STREAMS if stream.name.startswith("LIVE_")]
         publish.append(f"$JS.API.DIRECT.GET.{EVENTS}")
