@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from popagent_kit.errors import InvalidInputError
 from popagent_proto.chat.turns import ChatRequest, UserMessage
 
-HISTORY_ROLES = frozenset({"user", "assistant"})
+HISTORY_ROLES: Final = ("user", "assistant")
 
 
 def message_of(request: ChatRequest) -> UserMessage | None:
