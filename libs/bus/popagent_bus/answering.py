@@ -82,7 +82,8 @@ class Answering:
         subscription: Any = subscriber.subscription
         if subscription is not None and not self.connection.client.is_closed:
             try:
-                await asyncio.wait_for(subscription.drain(), STOP_WITHIN_S)
+                async with asyncio.timeout(STOP_WITHIN_S):
+                    await subscription.drain()
             except (nats.errors.Error, TimeoutError) as error:
                 log.warning("could not leave the queue group cleanly", extra={"reason": repr(error)})
             subscriber.subscription = None  # else FastStream unsubscribes what is gone

@@ -97,7 +97,8 @@ class Connection:
             UnavailableError: No server answered within `timeout_s`.
         """
         try:
-            self.client = await asyncio.wait_for(self.broker.connect(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                self.client = await self.broker.connect()
         except TimeoutError as error:
             raise UnavailableError(f"NATS does not answer within {timeout_s:g} s") from error
         except nats.errors.Error as error:
@@ -200,7 +201,8 @@ class Connection:
         subscription = await self.client.subscribe(inbox, cb=take)
         try:
             await self.client.publish(f"$JS.API.DIRECT.GET.{stream}", json.dumps(request), reply=inbox)
-            pending = await asyncio.wait_for(done, DIRECT_GET_TIMEOUT_S)
+            async with asyncio.timeout(DIRECT_GET_TIMEOUT_S):
+                pending = await done
         except (nats.errors.Error, TimeoutError) as error:
             raise UnavailableError(f"stream {stream} cannot be read: {_reason(error)}", retry_after_s=1) from error
         finally:

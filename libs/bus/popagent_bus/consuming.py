@@ -19,6 +19,7 @@ from popagent_bus.connection import Connection
 from popagent_bus.handlers import Deps, Handlers, RawMessage
 from popagent_bus.replies import known_subject, parse
 from popagent_bus.slots import Slots
+from popagent_kit import tasks
 from popagent_kit.errors import AppError, InvalidInputError, MalformedJsonError, UnavailableError
 from popagent_kit.text import excerpt
 from popagent_proto import matrix
@@ -259,9 +260,7 @@ class Consuming:
     async def stop(self) -> None:
         """Fetch no more and finish what was fetched."""
         self._remove_listener()
-        if self._watch is not None:
-            self._watch.cancel()
-            await asyncio.wait([self._watch])
+        await tasks.end(self._watch)
         await asyncio.gather(*(durable.stop() for durable in self.durables))
 
     async def _keep_looking(self) -> None:

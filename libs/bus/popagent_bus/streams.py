@@ -147,8 +147,8 @@ async def connect_admin(
         log.debug("admin connection", extra={"reason": repr(error)})
 
     try:
-        return await asyncio.wait_for(
-            nats.connect(
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            return await nats.connect(
                 url,
                 user=user,
                 password=password,
@@ -159,9 +159,7 @@ async def connect_admin(
                 ping_interval=10,
                 error_cb=quiet,
                 reconnected_cb=on_reconnect,
-            ),
-            CONNECT_TIMEOUT_S,
-        )
+            )
     except (nats.errors.Error, OSError, TimeoutError) as error:
         reason = one_line(str(error)) or type(error).__name__
         raise UnavailableError(f"NATS does not take the admin's connection: {reason}") from error
@@ -200,7 +198,8 @@ async def keep_streams(url: str, user: str | None = None, password: str | None =
                 log.warning("streams are not complete", extra={"reason": error.message})
                 again_s = AGAIN_S
             try:
-                await asyncio.wait_for(wanted.wait(), again_s)
+                async with asyncio.timeout(again_s):
+                    await wanted.wait()
                 await asyncio.sleep(SETTLE_S)
             except TimeoutError:
                 continue

@@ -8,7 +8,7 @@ import pytest
 
 from popagent_bus import Bus, Handlers, RawMessage, consuming
 from popagent_bus.streams import connect_admin, declare, keep_streams
-from popagent_kit import json
+from popagent_kit import json, tasks
 from popagent_kit.errors import UnavailableError
 from popagent_proto import matrix
 from popagent_testing.servers import NatsServer
@@ -306,8 +306,7 @@ async def test_a_wiped_nats_has_its_streams_and_consumers_back_within_seconds(
         assert (before.last_seq, after.last_seq) == (1, 1)
         await until(lambda: observer.state.problem() is None)
     finally:
-        keeper.cancel()
-        await asyncio.wait([keeper])
+        await tasks.end(keeper)
 
 
 async def test_a_deleted_stream_is_made_anew_at_once(chat: Bus, suite_nats: NatsServer) -> None:
@@ -326,8 +325,7 @@ async def test_a_deleted_stream_is_made_anew_at_once(chat: Bus, suite_nats: Nats
 
         await until(back, timeout_s=3)
     finally:
-        keeper.cancel()
-        await asyncio.wait([keeper])
+        await tasks.end(keeper)
         await admin.close()
 
 

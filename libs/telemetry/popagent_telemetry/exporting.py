@@ -19,7 +19,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import StatusCode
 
-from popagent_kit import json
+from popagent_kit import json, tasks
 from popagent_kit.log import fields_of
 from popagent_kit.text import excerpt
 from popagent_telemetry import metrics
@@ -203,8 +203,7 @@ class Exporter:
         """Hand on what is left, within `EXPORT_TIMEOUT_S`, and end."""
         self.outgoing.wake = lambda: None
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await tasks.end(self._task)
             self._task = None
             await self.flush()
 
@@ -213,7 +212,8 @@ class Exporter:
         self._encode()
         while self.batches and self._export is not None:
             try:
-                await asyncio.wait_for(self._export(self.batches[0]), EXPORT_TIMEOUT_S)
+                async with asyncio.timeout(EXPORT_TIMEOUT_S):
+                    await self._export(self.batches[0])
             except Exception as error:  # noqa: BLE001 (telemetry must never end the work it describes)
                 if not self._failing:
                     log.warning("telemetry is not taken at the moment", extra={"reason": repr(error)})
