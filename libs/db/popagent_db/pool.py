@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 import asyncpg
@@ -56,12 +57,17 @@ async def translated(connection: Connection | None = None) -> AsyncIterator[None
     """
     try:
         yield
-    except ABSENCE as error:
-        raise _unavailable(error) from error
-    except asyncpg.InterfaceError as error:
-        if connection is None or _is_lost(connection):
+    except Exception as error:
+        if is_absence(error, connection):
             raise _unavailable(error) from error
         raise
+
+
+def is_absence(error: BaseException, connection: Connection | None) -> bool:
+    """Tell whether `error`, raised while `connection` was used, means that PostgreSQL does not answer."""
+    if isinstance(error, asyncpg.InterfaceError):
+        return connection is None or _is_lost(connection)
+    return isinstance(error, ABSENCE)
 
 
 def _is_lost(connection: Connection) -> bool:
@@ -91,6 +97,37 @@ async def _keep_session(_: asyncpg.Connection[asyncpg.Record]) -> None:
     return
 
 
+class Held:
+    """A connection for the length of a block. A class, because this is on the path of every request."""
+
+    __slots__ = ("_connection", "_pool", "_timeout_s")
+
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], timeout_s: float) -> None:
+        self._pool = pool
+        self._timeout_s = timeout_s
+
+    async def __aenter__(self) -> Connection:
+        try:
+            self._connection: PoolConnectionProxy[asyncpg.Record] = await self._pool.acquire(timeout=self._timeout_s)
+        except TimeoutError as error:
+            raise UnavailableError(
+                f"No database connection was free within {self._timeout_s:g} s", retry_after_s=RETRY_AFTER_S
+            ) from error
+        except (*ABSENCE, OSError, asyncpg.InterfaceError) as error:
+            raise _unavailable(error) from error
+        return self._connection
+
+    async def __aexit__(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> None:
+        absent = error is not None and is_absence(error, self._connection)
+        # A connection lost while it was held cannot be reset; the pool has dropped it by the time this is raised.
+        with suppress(*ABSENCE, OSError, asyncpg.InterfaceError):
+            await self._pool.release(self._connection, timeout=RELEASE_TIMEOUT_S)
+        if error is not None and absent:
+            raise _unavailable(error) from error
+
+
 class Pool:
     """Connections of one service to its schema.
 
@@ -103,28 +140,13 @@ class Pool:
         self._settings = settings
         self._pool = pool
 
-    @asynccontextmanager
-    async def acquire(self, timeout_s: float = ACQUIRE_TIMEOUT_S) -> AsyncIterator[Connection]:
-        """Hold a connection; never across a model call or a message.
+    def acquire(self, timeout_s: float = ACQUIRE_TIMEOUT_S) -> Held:
+        """Hold a connection: `async with pool.acquire() as connection`; never across a model call or a message.
 
         Raises:
             UnavailableError: None was free within `timeout_s`, or PostgreSQL was lost while it was held.
         """
-        try:
-            connection = await self._pool.acquire(timeout=timeout_s)
-        except TimeoutError as error:
-            raise UnavailableError(
-                f"No database connection was free within {timeout_s:g} s", retry_after_s=RETRY_AFTER_S
-            ) from error
-        except (*ABSENCE, OSError, asyncpg.InterfaceError) as error:
-            raise _unavailable(error) from error
-        try:
-            async with translated(connection):
-                yield connection
-        finally:
-            # A connection lost while it was held cannot be reset; the pool has dropped it by the time this is raised.
-            with suppress(*ABSENCE, OSError, asyncpg.InterfaceError):
-                await self._pool.release(connection, timeout=RELEASE_TIMEOUT_S)
+        return Held(self._pool, timeout_s)
 
     @asynccontextmanager
     async def transaction(self, timeout_s: float = ACQUIRE_TIMEOUT_S) -> AsyncIterator[Connection]:
