@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from popagent_bus.streams import declare, keep_streams
+from popagent_bus.streams import connect_admin, declare, keep_streams
 from popagent_db.bootstrap import bootstrap, bootstrap_sql, database_of
 from popagent_db.migrate import migrate
+from popagent_db.pool import connect
 from popagent_kit.errors import ConfigurationError
 from popagent_local.infrastructure import CLUSTERS, DATABASE, Infrastructure, resolve, services_of
 from popagent_local.programs import together
 from popagent_local.settings import LocalSettings
-from popagent_local.state import SuiteState, is_held
+from popagent_local.state import holder, is_held
 from popagent_proto.matrix import SERVICES, nats_authorization
 
 
@@ -76,7 +77,7 @@ def reachable_infrastructure(home: Path, settings: LocalSettings) -> Infrastruct
     Raises:
         ConfigurationError: They are embedded, and `popagent up` does not run.
     """
-    state = SuiteState.read(home) if is_held(home) else None
+    state = holder(home) if is_held(home) else None
 
     def port(name: str) -> int:
         if state is None or name not in state.ports:
@@ -90,8 +91,37 @@ def reachable_infrastructure(home: Path, settings: LocalSettings) -> Infrastruct
 
 
 def described_infrastructure(home: Path, settings: LocalSettings) -> Infrastructure:
-    """Return the infrastructure for a description; addresses of embedded servers in it mean nothing."""
-    return resolve(home, settings, lambda _: 0)
+    """Return the infrastructure to look at; an embedded server that does not run has port 0."""
+    state = holder(home) if is_held(home) else None
+    return resolve(home, settings, lambda name: state.ports.get(name, 0) if state else 0)
+
+
+async def check_database(dsn: str) -> str:
+    """Log in and return the server's version.
+
+    Raises:
+        AppError: It does not let us in, or does not answer.
+    """
+    connection = await connect(dsn)
+    try:
+        version = connection.get_server_version()
+    finally:
+        await connection.close()
+    return f"PostgreSQL {version.major}.{version.minor}"
+
+
+async def check_bus(address: str, user: str, password: str) -> str:
+    """Log in as administrator and return what JetStream holds.
+
+    Raises:
+        AppError: It does not let us in, or does not answer.
+    """
+    client = await connect_admin(address, user, password)
+    try:
+        info = await client.jetstream().account_info()
+    finally:
+        await client.close()
+    return f"NATS, {info.streams} streams"
 
 
 def script(infrastructure: Infrastructure) -> str:

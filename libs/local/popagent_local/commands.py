@@ -73,7 +73,7 @@ def status(as_json: bool) -> None:
     """Show what runs, where it listens, and whether it is well; exit code 1 when something is not."""
     from popagent_local import status as module  # noqa: PLC0415
 
-    view = module.status(home_folder())
+    view = asyncio.run(module.status(home_folder()))
     if as_json:
         print_json(view.as_dict())
     else:

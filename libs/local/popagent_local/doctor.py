@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
-import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from popagent_kit.errors import AppError
-from popagent_kit.settings import clone_root, home_folder, read_env_file, reveal
+from popagent_kit.settings import clone_root, home_folder, read_env_file
 from popagent_local import nats, postgres
+from popagent_local.infrastructure import CLUSTER_VARIABLES, PROGRAM_NAMES
 from popagent_local.ports import is_free
 from popagent_local.settings import LocalSettings
 from popagent_local.state import SuiteState, is_held
 
 MIN_PYTHON: Final = (3, 11)
 MIN_DISK_BYTES: Final = 2 * 1024**3
+REACH_TIMEOUT_S: Final = 5.0
 MIN_SHM_BYTES: Final = 64 * 1024**2
 
 
@@ -147,24 +149,36 @@ def check_weights() -> Check:
 
 
 def check_given_servers() -> Iterator[Check]:
-    """Servers of the user's own must be reachable from here."""
+    """Servers of the user's own must let us in from here; embedded ones, while they run, too."""
     settings = LocalSettings.load()
-    for variable, url, default_port in (
-        ("DATABASE_URL", reveal(settings.database_url), 5432),
-        ("OBSERVABILITY_DATABASE_URL", reveal(settings.observability_database_url), 5432),
-        ("NATS_URL", reveal(settings.nats_url), 4222),
-    ):
-        if not url:
-            yield Check(variable, True, "embedded")
-            continue
-        parts = urlsplit(url)
-        host, port = parts.hostname or "127.0.0.1", parts.port or default_port
-        try:
-            socket.create_connection((host, port), timeout=3).close()
-        except OSError as error:
-            yield Check(variable, False, f"{host}:{port}: {error}", "start that server, or correct the address")
-        else:
-            yield Check(variable, True, f"{host}:{port} answers")
+    if not any((settings.database_url, settings.observability_database_url, settings.nats_url, is_held(home_folder()))):
+        yield Check("servers", True, "embedded; `popagent up` starts them")
+        return
+    from popagent_local import bootstrap  # noqa: PLC0415 (asyncpg and nats are slow to load)
+
+    try:
+        infrastructure = bootstrap.described_infrastructure(home_folder(), settings)
+    except AppError as error:
+        yield Check("servers", False, str(error), "correct the variable it names")
+        return
+    for cluster, dsn in infrastructure.admin_dsns.items():
+        yield _reached(PROGRAM_NAMES[cluster], dsn, bootstrap.check_database(dsn), CLUSTER_VARIABLES[cluster])
+    address, user, password = infrastructure.nats_admin()
+    yield _reached("nats", address, bootstrap.check_bus(address, user, password), "NATS_URL")
+
+
+def _reached(name: str, url: str, attempt: Coroutine[Any, Any, str], variable: str) -> Check:
+    parts = urlsplit(url)
+    where = f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+    if parts.port == 0:
+        attempt.close()
+        return Check(name, True, "embedded; does not run now")
+    try:
+        detail = asyncio.run(asyncio.wait_for(attempt, REACH_TIMEOUT_S))
+    except (AppError, OSError, TimeoutError) as error:
+        fix = f"start that server, or correct {variable}; for rights see `popagent bootstrap --print`"
+        return Check(name, False, f"{where}: {error or 'no answer'}", fix)
+    return Check(name, True, f"{where}, {detail}")
 
 
 def checks() -> Iterator[Check]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from popagent_kit.errors import UnavailableError
-from popagent_local.state import SuiteState, is_held
+from popagent_local.state import SuiteState, holder, is_held
 
 POLL_S: Final = 0.05
 
@@ -23,8 +23,8 @@ def down(home: Path, timeout_s: float = 90.0) -> bool:
     """
     if not is_held(home):
         return False
-    state = SuiteState.read(home)
-    if state is None or state.pid <= 0:
+    state = holder(home)
+    if state is None:
         raise UnavailableError(f"{home} is held by a process that has not said its name yet; try again in a second.")
     with contextlib.suppress(ProcessLookupError):
         os.kill(state.pid, signal.SIGTERM)

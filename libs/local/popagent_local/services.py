@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -122,6 +122,11 @@ def service_program(
         port=health_port,
         essential=service.essential,
     )
+
+
+def service_programs(values: SuiteValues, infrastructure: Infrastructure, port: Callable[[str], int]) -> list[Program]:
+    """Return all seven; `port(name)` gives a loopback port."""
+    return [service_program(service, values, infrastructure, port(service.name)) for service in LOCAL_SERVICES]
 
 
 def model_server_program(credentials: Credentials, port: int) -> Program:

@@ -108,6 +108,8 @@ class HomeLock:
         except BlockingIOError:
             os.close(descriptor)
             return False
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
         self._descriptor = descriptor
         return True
 
@@ -120,17 +122,32 @@ class HomeLock:
 
 def is_held(home: Path) -> bool:
     """Tell whether a supervisor runs on `home`."""
-    if not (home / "run" / "lock").exists():
+    try:
+        descriptor = os.open(home / "run" / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         return False
-    lock = HomeLock(home)
-    taken = lock.try_take()
-    lock.release()
-    return not taken
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def holder(home: Path) -> SuiteState | None:
+    """Return the state of the supervisor that holds `home`, or None while it has not written one yet."""
+    state = SuiteState.read(home)
+    try:
+        pid = int((home / "run" / "lock").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    return state if state is not None and state.pid == pid else None
 
 
 def describe_holder(home: Path) -> str:
     """Say who holds `home` and what to do."""
-    state = SuiteState.read(home)
+    state = holder(home)
     who = f"process {state.pid}, since {state.since}" if state else "a process that has not said its name yet"
     return (
         f"popagent runs already on {home} ({who})."

@@ -49,12 +49,12 @@ class StatusView:
         }
 
 
-def status(home: Path) -> StatusView:
+async def status(home: Path) -> StatusView:
     """Look at the suite of `home`; each part gets two seconds to answer."""
     state = SuiteState.read(home)
     if state is None or not is_held(home):
         return StatusView(False, state, {})
-    return StatusView(True, state, asyncio.run(_ask_all(state)))
+    return StatusView(True, state, await _ask_all(state))
 
 
 async def _ask_all(state: SuiteState) -> dict[str, bool]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,12 +25,12 @@ from popagent_local.keeper import StartError
 from popagent_local.output import Terminal, tail
 from popagent_local.ports import LOOPBACK, free_port
 from popagent_local.postgres import EmbeddedPostgres
-from popagent_local.programs import http_status, run_once, together
+from popagent_local.programs import Program, http_status, run_once, together
 from popagent_local.services import (
-    LOCAL_SERVICES,
     MODEL_SERVER,
+    SuiteValues,
     model_server_program,
-    service_program,
+    service_programs,
     suite_values,
 )
 from popagent_local.settings import LocalSettings, is_loopback
@@ -38,17 +39,24 @@ from popagent_local.supervisor import StopRequested, Supervisor
 
 LEFTOVER_WAIT_S: Final = 20.0
 HEALTH_WAIT_S: Final = 60.0
+SUPERVISE: Final = (sys.executable, "-m", "popagent_local", "up", "--quiet")
 DETACHED_LOG: Final = "supervisor.log"
+
+
+ServicePrograms = Callable[[SuiteValues, Infrastructure, Callable[[str], int]], list[Program]]
 
 
 class Suite:
     """One run of everything for one home; its lock is held already."""
 
-    def __init__(self, home: Path, settings: LocalSettings, terminal: Terminal) -> None:
+    def __init__(
+        self, home: Path, settings: LocalSettings, terminal: Terminal, services: ServicePrograms = service_programs
+    ) -> None:
         last = SuiteState.read(home)
         self.home = home
         self.settings = settings
         self.terminal = terminal
+        self.services = services
         self.state = SuiteState(
             home=str(home), pid=os.getpid(), since=wire_time(now()), boot_id=new_id(), ports=last.ports if last else {}
         )
@@ -89,13 +97,9 @@ class Suite:
             port=port,
             model_port=model_port,
         )
-        async with self._step("services", f"{len(LOCAL_SERVICES)} of them"):
-            failures = await self.supervisor.start(
-                *(
-                    service_program(service, values, infrastructure, self.ports.take(service.name))
-                    for service in LOCAL_SERVICES
-                )
-            )
+        programs = self.services(values, infrastructure, self.ports.take)
+        async with self._step("services", f"{len(programs)} of them"):
+            failures = await self.supervisor.start(*programs)
             for failure in failures:
                 self.terminal.warn(f"{failure}\n    It is tried again; the others work without it.")
             await self.supervisor.unless_stopped(self._healthy(host, port))
@@ -136,6 +140,8 @@ class Suite:
             return
         async with self._step("PostgreSQL and NATS", "embedded"):
             servers = infrastructure.postgres
+            # What the next step needs takes as long to load as the servers take to start.
+            loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "popagent_local.bootstrap"))
             await self.supervisor.unless_stopped(self._until_leftovers_are_gone(infrastructure))
             new = [cluster for cluster in CLUSTERS if cluster in servers and not servers[cluster].initialised]
             if new:
@@ -143,6 +149,7 @@ class Suite:
                 work = together(*(self._initialise(PROGRAM_NAMES[name], servers[name]) for name in new))
                 await self.supervisor.unless_stopped(work)
             await self.supervisor.start(*infrastructure.programs())
+            await loading
 
     async def _initialise(self, name: str, server: EmbeddedPostgres) -> None:
         log_file = self.home / "logs" / f"{name}.log"
@@ -165,7 +172,7 @@ class Suite:
 
     async def _prepare(self, infrastructure: Infrastructure) -> None:
         async with self._step("schemas and streams", "") as detail:
-            from popagent_local import bootstrap  # noqa: PLC0415 (asyncpg and nats load while the servers start)
+            from popagent_local import bootstrap  # noqa: PLC0415 (loaded while the servers started)
 
             done = await self.supervisor.unless_stopped(bootstrap.prepare(infrastructure))
             detail.append(f"{len(done.migrations)} migrations" if done.migrations else "up to date")
@@ -229,7 +236,7 @@ def command_name() -> str:
     return "./popagent" if clone_root() is not None else "popagent"
 
 
-def up(*, follow: bool = True, parent: int | None = None) -> int:
+def up(*, follow: bool = True, parent: int | None = None, services: ServicePrograms = service_programs) -> int:
     """Run everything until told to stop, or until `parent` ends; return the exit code.
 
     Raises:
@@ -240,11 +247,11 @@ def up(*, follow: bool = True, parent: int | None = None) -> int:
     home = home_folder()
     settings = LocalSettings.load()
     with HomeLock(home):
-        return asyncio.run(Suite(home, settings, Terminal(follow=follow)).run())
+        return asyncio.run(Suite(home, settings, Terminal(follow=follow), services).run())
 
 
-def up_detached() -> int:
-    """Start the supervisor as a process of its own and return 0 when it is healthy, 1 when it failed.
+def up_detached(command: Sequence[str] = SUPERVISE) -> int:
+    """Start the supervisor as a process of its own and return 0 when it is healthy, else its exit code.
 
     Raises:
         AlreadyRunningError: Another supervisor holds this home.
@@ -258,7 +265,7 @@ def up_detached() -> int:
         shutil.move(log_file, log_file.with_suffix(".log.1"))
     with log_file.open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "popagent_local", "up", "--quiet"],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -1,0 +1,172 @@
+"""The commands as a user types them: findings with their fix, settings with their source, a unit to install."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from popagent_kit import json
+from popagent_local.commands import local
+from popagent_local.programs import surroundings
+from popagent_local.services import LOCAL_SERVICES, tunables
+from popagent_local.settings import require_tls_abroad
+from popagent_proto.matrix import SERVICES
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in list(os.environ):
+        if name.startswith("POPAGENT_") or name in {"DATABASE_URL", "OBSERVABILITY_DATABASE_URL", "NATS_URL"}:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("POPAGENT_HOME", str(tmp_path))
+    monkeypatch.setenv("POPAGENT_MODEL_URL", "http://127.0.0.1:9/v1")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(local, arguments, prog_name="popagent")
+
+
+def findings(result: Result) -> dict[str, dict[str, str | bool]]:
+    return {item["name"]: item for item in json.loads(result.output)["items"]}
+
+
+def test_doctor_finds_nothing_on_a_machine_that_has_all(home: Path) -> None:
+    result = run("doctor")
+
+    assert result.exit_code == 0, result.output
+    assert re.search(r"postgres +postgres \(PostgreSQL\) 18", result.output)
+    assert re.search(r"nats-server +nats-server: v2", result.output)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "check", "fix"),
+    [
+        ("POPAGENT_PORT", "banana", "settings", "correct the line or the variable"),
+        ("POPAGENT_PG_BIN", "/nowhere", "postgres", "make setup"),
+        ("POPAGENT_NATS_BIN", "/nowhere/nats-server", "nats-server", "make setup"),
+        ("DATABASE_URL", "postgresql://a:hunter2@127.0.0.1:9/x", "postgres", "DATABASE_URL"),
+        ("DATABASE_URL", "postgresql://a:hunter2@db.example.org/x", "servers", "correct the variable"),
+    ],
+)
+def test_doctor_names_each_trouble_and_its_fix(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, check: str, fix: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+
+    as_json, as_text = run("doctor", "--json"), run("doctor")
+    found = [item for item in json.loads(as_json.output)["items"] if item["name"] == check and not item["ok"]]
+
+    assert as_json.exit_code == as_text.exit_code == 1
+    assert fix in found[0]["fix"]
+    assert f"fix: {found[0]['fix']}" in as_text.output
+    assert "hunter2" not in as_text.output + as_json.output
+
+
+def test_doctor_sees_credentials_that_others_can_read(home: Path) -> None:
+    (home / "credentials").mkdir(mode=0o755)
+
+    result = run("doctor", "--json")
+
+    assert findings(result)["home"]["fix"] == f"chmod 700 {home}/credentials; chmod 600 {home}/credentials/*"
+
+
+def test_a_broken_env_file_is_named_with_its_line(home: Path) -> None:
+    (home / ".env").write_text("POPAGENT_PORT=9000\nnonsense\n")
+
+    result = run("doctor", "--json")
+
+    assert "line 2" in str(findings(result)["settings"]["detail"])
+    assert result.exit_code == 1
+
+
+def test_config_shows_value_and_source_and_hides_secrets(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POPAGENT_API_KEY", "door-key")
+    (home / ".env").write_text("POPAGENT_PORT=9000\nDATABASE_URL=postgresql://a:hunter2@127.0.0.1/x\n")
+
+    as_text, as_json = run("config"), run("config", "--json")
+    rows = {item["env"]: item for item in json.loads(as_json.output)["items"]}
+
+    assert (rows["POPAGENT_PORT"]["value"], rows["POPAGENT_PORT"]["source"]) == ("9000", "<home>/.env")
+    assert (rows["POPAGENT_API_KEY"]["value"], rows["POPAGENT_API_KEY"]["source"]) == (None, "environment")
+    assert rows["POPAGENT_HOST"]["source"] == "default"
+    assert re.search(r"DATABASE_URL +\(set, hidden\) +<home>/\.env", as_text.output)
+    assert not re.search("door-key|hunter2", as_text.output + as_json.output)
+    assert "| `POPAGENT_PORT` | `8420` |" in run("config", "--reference").output
+
+
+def test_a_unit_is_printed_or_written_with_what_to_run_next(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+
+    printed = run("install-service", "--user", "--print").output
+    written = run("install-service", "--user").output
+    path = home / "config" / "systemd" / "user" / "popagent.service"
+
+    assert path.read_text() == printed
+    assert f"Environment=POPAGENT_HOME={home}" in printed
+    assert {"KillMode=mixed", "Restart=on-failure"} <= set(printed.splitlines())
+    assert all(word in written for word in (str(path), "daemon-reload", "enable --now popagent", "enable-linger"))
+    path.write_text("changed by hand")
+    assert "popagent.service.bak" in run("install-service", "--user").output
+
+
+def test_status_and_logs_and_down_of_a_home_where_nothing_runs(home: Path) -> None:
+    status, logs, down = run("status"), run("logs"), run("down")
+
+    assert (status.exit_code, logs.exit_code, down.exit_code) == (1, 1, 0)
+    assert "popagent up" in status.output
+    assert "no logs" in logs.output
+    assert json.loads(run("status", "--json").output) == {"running": False}
+
+
+def test_migrate_without_servers_says_what_to_do(home: Path) -> None:
+    result = run("migrate")
+
+    assert result.exit_code == 1
+    assert "popagent up" in result.output
+    assert "DATABASE_URL" in result.output
+
+
+def test_bootstrap_prints_what_an_administrator_has_to_run(home: Path) -> None:
+    result = run("bootstrap", "--print")
+
+    assert result.exit_code == 0
+    assert "create schema if not exists task_runner" in result.output
+    assert 'user: "popagent_chat", password: "' in result.output
+
+
+def test_no_program_inherits_what_it_is_not_given() -> None:
+    environ = {
+        "PATH": "/bin",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "DATABASE_URL": "x",
+        "POPAGENT_API_KEY": "x",
+        "POPAGENT_CHAT_NATS_URL": "x",
+        "POPAGENT_MODEL_URL": "x",
+        "POPAGENT_TURN_SLOTS": "3",
+        "PYTHONPATH": "/x",
+    }
+
+    assert surroundings(environ) | tunables(environ) == {"PATH": "/bin", "POPAGENT_TURN_SLOTS": "3"}
+
+
+def test_the_table_of_local_services_is_the_matrix() -> None:
+    assert [row.name for row in LOCAL_SERVICES] == [row.name for row in SERVICES]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u@127.0.0.1/x",
+        "postgresql://u@localhost/x",
+        "postgresql://u@[::1]:5/x",
+        "postgresql://u@db.example.org/x?sslmode=verify-full",
+        "tls://nats.example.org:4222",
+    ],
+)
+def test_a_near_or_encrypted_server_is_accepted(url: str) -> None:
+    require_tls_abroad("DATABASE_URL", url)
