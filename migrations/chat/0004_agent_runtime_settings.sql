@@ -27,7 +27,7 @@ insert into agent_runtime_settings values (
     24,
     4,
     2,
-    'This is your last step. No tool can be called any more. Write the final answer now from what you have learned, and name what is still open.',
+    'No more tools can be used in this turn. Answer the person''s last message now from what you found out, and say openly what is missing or was not done.',
     12,
     12000,
     'The specialist could not finish. Go on without its result, or try a smaller request.',

@@ -40,6 +40,12 @@ def home_folder(environ: Mapping[str, str] | None = None) -> Path:
     return Path(env.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "popagent"
 
 
+def default_workspace_root(environ: Mapping[str, str] | None = None) -> Path:
+    """Return `workspace/` beside the clone's own home, else below the home."""
+    root, home = clone_root(), home_folder(environ)
+    return root / "workspace" if root is not None and home == root / ".popagent" else home / "workspace"
+
+
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Return POPAGENT_CACHE, else the XDG cache folder; model weights lie there, shared by every home."""
     env = os.environ if environ is None else environ

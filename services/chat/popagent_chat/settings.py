@@ -5,12 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from popagent_host import ServiceSettings
-from popagent_kit.settings import clone_root, home_folder, setting
-
-
-def default_workspace_root() -> Path:
-    """Return `workspace/` of the clone, or of the home when popagent is installed."""
-    return (clone_root() or home_folder()) / "workspace"
+from popagent_kit.settings import default_workspace_root, setting
 
 
 class ChatSettings(ServiceSettings):

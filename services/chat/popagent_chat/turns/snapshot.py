@@ -8,9 +8,10 @@ from popagent_chat.threads import store as threads
 from popagent_chat.turns import store
 from popagent_chat.turns.stop import NothingRunsError
 from popagent_chat.turns.store import TurnRow
+from popagent_chat.turns.stream import TRANSIENT
 from popagent_db.pool import Connection
 from popagent_proto.chat.turns import SnapshotTurn, TurnSnapshotView
-from popagent_uistream.encode import DONE, encode_all
+from popagent_uistream.encode import encode_all
 from popagent_uistream.snapshot import snapshot_chunks
 
 handlers = Handlers[ChatDeps]()
@@ -39,9 +40,9 @@ async def snapshot_turn(deps: ChatDeps, query: SnapshotTurn) -> TurnSnapshotView
 def _running(turn: TurnRow) -> bytes:
     if turn.checkpoint is None:
         return b""
-    return encode_all(snapshot_chunks(turn.checkpoint))
+    return encode_all(snapshot_chunks(turn.checkpoint, transient=TRANSIENT))
 
 
 async def _ended(conn: Connection, turn: TurnRow) -> bytes:
     message = await threads.FIND.one(conn, turn.session_id, turn.assistant_message_id)
-    return encode_all(snapshot_chunks(message.ui(), ending=turn.ending)) + DONE
+    return encode_all(snapshot_chunks(message.ui(), ending=turn.ending))

@@ -12,7 +12,7 @@ import orjson
 
 from popagent_bus.live import LivePublisher
 from popagent_uistream.chunks import Chunk, message_metadata
-from popagent_uistream.encode import DONE, encode
+from popagent_uistream.encode import encode
 from popagent_uistream.reducer import MessageReducer
 
 log = logging.getLogger(__name__)
@@ -21,6 +21,8 @@ CHECKPOINT_S: Final = 1.0
 CHECKPOINT_BYTES: Final = 64 * 1024
 # These say nothing by themselves: they travel with what follows, so that the first text is not held back behind them.
 QUIET: Final = frozenset({"start-step", "text-start", "reasoning-start", "text-end", "reasoning-end", "finish-step"})
+# Sent to those who watch and kept by the server alone (SE-4).
+TRANSIENT: Final = ("data-agentActivity",)
 ENDINGS: Final = frozenset({"finish", "abort", "error"})
 
 Checkpoint = Callable[[orjson.Fragment, int], Awaitable[None]]
@@ -43,7 +45,7 @@ class TurnStream:
     ) -> None:
         self._publisher = publisher
         self._checkpoint = checkpoint
-        self._reducer = MessageReducer(message, store_transient=("data-agentActivity",))
+        self._reducer = MessageReducer(message, store_transient=TRANSIENT)
         self._start_metadata = start_metadata or {}
         self._next = next_chunk
         self._held: list[bytes] = []
@@ -87,7 +89,7 @@ class TurnStream:
         """Publish what was held back, the ending and the mark of the end; call it after the commit."""
         assert self.ending is not None, "a turn ends with finish, abort or error"
         held, first = self._taken()
-        self._publisher.send(first, len(held) + 1, b"".join(held) + encode(self.ending) + DONE, end=True)
+        self._publisher.send(first, len(held) + 1, b"".join(held) + encode(self.ending), end=True)
 
     async def settle(self) -> None:
         """Wait for a checkpoint that is under way; none is begun after this."""
