@@ -72,6 +72,19 @@ def neighbours(database: str) -> str:
     return database
 
 
+async def test_no_role_has_any_right_in_any_schema_but_its_own(neighbours: str) -> None:
+    admin = await asyncpg.connect(neighbours)
+    rights = await admin.fetch(
+        "select role, schema from unnest($1::text[]) as roles (role), unnest($2::text[]) as schemas (schema)"
+        " where has_schema_privilege(role, schema, 'usage') or has_schema_privilege(role, schema, 'create')",
+        [row.role for row in SERVICES],
+        [*(row.schema for row in SERVICES), "public"],
+    )
+    await admin.close()
+
+    assert {(right["role"], right["schema"]) for right in rights} == {(row.role, row.schema) for row in SERVICES}
+
+
 async def test_a_role_without_a_grant_cannot_even_connect(neighbours: str) -> None:
     admin = await asyncpg.connect(neighbours)
     await admin.execute("drop role if exists popagent_stranger")

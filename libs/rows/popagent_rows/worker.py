@@ -13,8 +13,13 @@ from popagent_kit.errors import UnavailableError
 from popagent_rows.heartbeat import Heartbeat
 from popagent_rows.leased import End, Holder, Lease, LeasedRows, LeaseLostError, Outcome, Requeue, Row, Take, Verdict
 from popagent_rows.pulse import Pulse
+from popagent_telemetry import metrics
 
 log = logging.getLogger(__name__)
+
+CLAIMED: Final = metrics.counter("popagent_rows_claimed_total", "Leased rows that this process started", ["table"])
+LOST: Final = metrics.counter("popagent_leases_lost_total", "Leases that ended before their work did", ["table"])
+EXPIRED: Final = metrics.counter("popagent_leases_expired_total", "Leases of lost holders, found here", ["table"])
 
 SWEEP_BATCH: Final = 100
 SETTLE_RETRY_S: Final = 0.2
@@ -218,10 +223,12 @@ class Worker(Generic[Row]):
                 raise
             log.exception("the policy for an expired lease failed", extra={"table": self.rows.table, "row": row.id})
             return None
+        EXPIRED.labels(self.rows.table).inc()
         log.info("expired lease", extra={"table": self.rows.table, "row": row.id, "verdict": type(verdict).__name__})
         return verdict
 
     def _begin(self, lease: Lease[Row], handler: Handler[Row], *, in_slot: bool) -> None:
+        CLAIMED.labels(self.rows.table).inc()
         self._heartbeat.keep(lease)
         task = asyncio.create_task(self._run(lease, handler), name=f"{self.rows.table} {lease.row.id}")
         self._work[lease] = task
@@ -238,6 +245,7 @@ class Worker(Generic[Row]):
         if task is None or lease.ending in ("lost", "over"):
             return
         log.warning("lease lost", extra={"table": self.rows.table, "row": lease.row.id, "reason": reason})
+        LOST.labels(self.rows.table).inc()
         lease.ending = "lost"
         task.cancel()
 
