@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.util
 import os
 import shutil
@@ -75,6 +76,7 @@ def find_binaries(environ: Mapping[str, str] | None = None) -> Path:
     )
 
 
+@functools.cache
 def root_mode() -> RootMode:
     """Return how a server that refuses root can be run by this user: as is, in a user namespace, or as another user."""
     if os.geteuid() != 0:

@@ -35,14 +35,16 @@ class Supervisor:
         self.stop_requested = asyncio.Event()
 
     def listen_to_signals(self) -> None:
-        """Stop at SIGINT, SIGTERM or SIGHUP; at the second one, kill."""
+        """Stop at SIGINT, SIGTERM or SIGHUP; kill at a second SIGINT, which only a person sends."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._on_signal)
+            loop.add_signal_handler(number, self._on_signal, number)
 
-    def _on_signal(self) -> None:
+    def _on_signal(self, number: signal.Signals) -> None:
         if not self.stop_requested.is_set():
             self.stop_requested.set()
+            return
+        if number != signal.SIGINT:
             return
         self.terminal.warn("killing what still runs")
         for keeper in self.keepers.values():

@@ -39,6 +39,7 @@ from popagent_local.supervisor import StopRequested, Supervisor
 
 LEFTOVER_WAIT_S: Final = 20.0
 HEALTH_WAIT_S: Final = 60.0
+INCOMPLETE_WAIT_S: Final = 5.0
 SUPERVISE: Final = (sys.executable, "-m", "popagent_local", "up", "--quiet")
 DETACHED_LOG: Final = "supervisor.log"
 
@@ -102,7 +103,7 @@ class Suite:
             failures = await self.supervisor.start(*programs)
             for failure in failures:
                 self.terminal.warn(f"{failure}\n    It is tried again; the others work without it.")
-            await self.supervisor.unless_stopped(self._healthy(host, port))
+            await self.supervisor.unless_stopped(self._until_healthy(host, port, complete=not failures))
         self._tell_ready(time.monotonic() - began)
 
     def _start_model_server(self, infrastructure: Infrastructure) -> int | None:
@@ -193,14 +194,20 @@ class Suite:
         self.state.address = f"http://{shown}:{port}"
         return shown, port
 
-    async def _healthy(self, host: str, port: int) -> None:
+    async def _until_healthy(self, host: str, port: int, *, complete: bool) -> None:
+        """Wait for the door to call the suite healthy; an incomplete one gets little time and only a warning."""
         key = reveal(self.settings.api_key)
         headers = {"x-popagent-key": key} if key else {}
-        deadline = time.monotonic() + HEALTH_WAIT_S
+        wait_s = HEALTH_WAIT_S if complete else INCOMPLETE_WAIT_S
+        deadline = time.monotonic() + wait_s
         while (status := await http_status(port, "/api/health", host, headers=headers)) != 200:
             if time.monotonic() > deadline:
                 answered = f"answers {status}" if status else "does not answer"
-                raise StartError(f"{self.state.address}/api/health {answered} after {HEALTH_WAIT_S:.0f} s")
+                trouble = f"{self.state.address}/api/health {answered} after {wait_s:.0f} s"
+                if complete:
+                    raise StartError(trouble)
+                self.terminal.warn(trouble)
+                return
             await asyncio.sleep(0.05)
 
     def _tell_ready(self, seconds: float) -> None:

@@ -146,6 +146,30 @@ time.sleep(600)
     assert "did not end within" in said(terminal)
 
 
+async def test_a_second_ctrl_c_kills_what_does_not_end(supervisor: Supervisor, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    code = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(sys.argv[1], 'w').write(str(os.getpid()))
+time.sleep(600)
+"""
+    supervisor.listen_to_signals()
+    await supervisor.start(program("deaf", mark, code, stop_timeout_s=60))
+
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.wait_for(supervisor.stop_requested.wait(), 5)
+    stopping = asyncio.create_task(supervisor.stop_all())
+    os.kill(os.getpid(), signal.SIGTERM)  # a make that is told to stop passes it on: patience goes on
+    await asyncio.sleep(0.2)
+    patient = not stopping.done()
+    os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.wait_for(stopping, 10)
+
+    assert patient
+    assert not psutil.pid_exists(int(mark.read_text()))
+
+
 async def test_services_end_before_what_they_need(supervisor: Supervisor, tmp_path: Path) -> None:
     order = tmp_path / "order"
     code = f"""
