@@ -22,6 +22,8 @@ CHECK_S: Final = 60.0
 AGAIN_S: Final = 0.5
 CONNECT_TIMEOUT_S: Final = 30.0
 RECONNECT_WAIT_S: Final = 0.15
+# Short: a request that was lost with the connection should not delay what comes after the reconnection.
+KEEPER_TIMEOUT_S: Final = 1.0
 # A wipe deletes many at once; one pass makes them all.
 SETTLE_S: Final = 0.05
 # The server delivers a little more often than we handle, so that a message that kills its process reaches the dlq.
@@ -185,6 +187,7 @@ async def keep_streams(url: str, user: str | None = None, password: str | None =
         wanted.set()
 
     client = await connect_admin(url, user, password, look)
+    js = client.jetstream(timeout=KEEPER_TIMEOUT_S)
     try:
         for subject in ADVISORIES:
             await client.subscribe(subject, cb=deleted)
@@ -192,7 +195,7 @@ async def keep_streams(url: str, user: str | None = None, password: str | None =
             wanted.clear()
             again_s = CHECK_S
             try:
-                if made := await declare_streams(client.jetstream()):
+                if made := await declare_streams(js):
                     log.info("streams made or brought up to date", extra={"names": ", ".join(made)})
             except UnavailableError as error:
                 log.warning("streams are not complete", extra={"reason": error.message})

@@ -1,0 +1,232 @@
+"""Live streams of turns and tasks, reading side: every chunk once and in order, whatever NATS went through."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Self
+
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from popagent_bus import frames
+from popagent_bus.connection import Connection, unsubscribe
+from popagent_bus.frames import END, HEARTBEAT, Frame
+from popagent_kit.errors import UnavailableError
+from popagent_proto.matrix import live_stream
+from popagent_telemetry import metrics
+
+# After joining, the last frame may have passed before the subscription stood and not be stored yet: looked for so late.
+LOOK_AFTER_JOIN_S: Final = (0.03, 0.1, 0.3, 1.0)
+# The owner sends something every 3 s. When it is silent for longer, a frame may have been lost.
+LOOK_WHEN_SILENT_S: Final = 4.0
+LOOK_IN_HOLE_S: Final = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25)
+HOLE_CEILING_S: Final = 10.0
+AHEAD_FRAMES: Final = 2_000
+QUEUED_FRAMES: Final = 4_096
+POKE: Final = b""
+
+HOLES: Final = metrics.counter("popagent_live_holes_total", "Holes in live streams by outcome", ("outcome",))
+log = logging.getLogger(__name__)
+
+
+class LiveGapError(UnavailableError):
+    """Chunks of this stream are gone; start again from the stored snapshot."""
+
+    code = "live_gap"
+
+
+class LiveReader:
+    """Frames of one stream from chunk `from_chunk` on: `async for frame in reader`, or `next(timeout_s)`.
+
+    Open it before the work is asked for and nothing is missed; with `replay=False` nothing stored is looked for at
+    first, which is right when the reader made the id itself. Ends after the frame with the end flag.
+    """
+
+    def __init__(self, connection: Connection, subject: str, from_chunk: int = 0, *, replay: bool = True) -> None:
+        self.connection = connection
+        self.subject = subject
+        self.stream = live_stream(subject.split(".")[1])
+        self.expected = from_chunk
+        self.ended = False
+        self.heard_at = 0.0
+        self._replay = replay
+        self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue(QUEUED_FRAMES)
+        self._ready: deque[Frame] = deque()
+        self._ahead: dict[int, Frame] = {}
+        self._stored_from = 1
+        self._look_at: float | None = None
+        self._looks_after_join: deque[float] = deque()
+        self._hole_since: float | None = None
+        self._hole_looks = 0
+        self._subscription: Subscription | None = None
+        self._remove_listener: Callable[[], None] = lambda: None
+
+    async def open(self) -> Self:
+        """Subscribe; frames are kept from now on."""
+        loop = asyncio.get_running_loop()
+
+        async def take(message: Msg) -> None:
+            if self._arrived.full():
+                self._arrived.get_nowait()  # found again in the stream
+            self._arrived.put_nowait(message.data)
+
+        self._subscription = await self.connection.subscribe(self.subject, take)
+        self._remove_listener = self.connection.on_reconnect(self._on_reconnect)
+        self.heard_at = loop.time()
+        if self._replay:
+            self._look_at = loop.time()
+            self._looks_after_join.extend(loop.time() + delay for delay in LOOK_AFTER_JOIN_S)
+        else:
+            self._look_at = loop.time() + LOOK_WHEN_SILENT_S
+        return self
+
+    async def close(self) -> None:
+        """Unsubscribe."""
+        self._remove_listener()
+        if self._subscription is not None:
+            await unsubscribe(self._subscription)
+            self._subscription = None
+
+    def wake(self) -> None:
+        """Make a waiting `next` return None now, at a shutdown for example."""
+        if not self._arrived.full():
+            self._arrived.put_nowait(None)
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Frame:
+        while not (self.ended and not self._ready):
+            if (frame := await self.next(60)) is not None:
+                return frame
+        raise StopAsyncIteration
+
+    async def next(self, timeout_s: float) -> Frame | None:
+        """Return the next frame; None after `timeout_s` without one, after `wake`, or when `ended`.
+
+        `heard_at` (loop time) tells when the owner was last heard, heartbeats included.
+
+        Raises:
+            LiveGapError: Chunks are missing and did not come back within 10 s.
+        """
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + timeout_s
+        while True:
+            if self._ready:
+                return self._ready.popleft()
+            if self.ended:
+                return None
+            now = loop.time()
+            if self._look_at is not None and now >= self._look_at:
+                await self._look()
+                continue
+            if now >= give_up_at:
+                return None
+            due = give_up_at if self._look_at is None else min(give_up_at, self._look_at)
+            try:
+                async with asyncio.timeout(due - now):
+                    data = await self._arrived.get()
+            except TimeoutError:
+                continue
+            if data is None:
+                return None
+            if data is not POKE:
+                self._hear(data)
+
+    async def _on_reconnect(self) -> None:
+        # The stream may have been made anew, with numbers from 1.
+        self._stored_from = 1
+        self._look_at = asyncio.get_running_loop().time()
+        self._looks_after_join.extend(self._look_at + delay for delay in LOOK_AFTER_JOIN_S)
+        if self._arrived.empty():
+            self._arrived.put_nowait(POKE)
+
+    def _hear(self, data: bytes) -> None:
+        now = asyncio.get_running_loop().time()
+        self.heard_at = now
+        try:
+            frame = frames.decode(data)
+        except ValueError:
+            log.warning("not a live frame", extra={"subject": self.subject})
+            return
+        self._feed(frame)
+        if self.ended:
+            return
+        if self._hole_since is None:
+            self._look_at = self._looks_after_join[0] if self._looks_after_join else now + LOOK_WHEN_SILENT_S
+
+    def _feed(self, frame: Frame) -> None:
+        """Take a frame from wherever: known is dropped, the next one is ready, a later one opens a hole."""
+        if frame.first > self.expected:
+            if len(self._ahead) < AHEAD_FRAMES and frame.flag != HEARTBEAT:
+                self._ahead[frame.first] = frame
+            if self._hole_since is None:
+                now = asyncio.get_running_loop().time()
+                self._hole_since, self._hole_looks, self._look_at = now, 0, now
+            return
+        self._accept(frame)
+        while self._ahead and not self.ended:
+            reached = [first for first in self._ahead if first <= self.expected]
+            if not reached:
+                break
+            for first in sorted(reached):
+                self._accept(self._ahead.pop(first))
+        if self._hole_since is not None and not self._ahead:
+            HOLES.labels("filled").inc()
+            self._hole_since = None
+
+    def _accept(self, frame: Frame) -> None:
+        if self.ended or frame.flag == HEARTBEAT:
+            return
+        rest = frame.after(self.expected)
+        if rest.first != self.expected:  # wholly known, and older than the next chunk
+            return
+        self.expected = rest.next
+        self.ended = frame.flag == END
+        if rest.count or self.ended:
+            self._ready.append(rest)
+
+    async def _look(self) -> None:
+        """Read what the stream stored since the last look, and say when to look again."""
+        loop = asyncio.get_running_loop()
+        more = False
+        try:
+            more = await self._read_stored()
+        except UnavailableError as error:
+            log.debug("live stream cannot be read now", extra={"subject": self.subject, "reason": error.message})
+        now = loop.time()
+        while self._looks_after_join and self._looks_after_join[0] <= now:
+            self._looks_after_join.popleft()
+        if more:
+            self._look_at = now
+        elif self._hole_since is not None:
+            if now - self._hole_since > HOLE_CEILING_S:
+                HOLES.labels("lost").inc()
+                raise LiveGapError(f"chunk {self.expected} of {self.subject} is gone")
+            self._look_at = now + LOOK_IN_HOLE_S[min(self._hole_looks, len(LOOK_IN_HOLE_S) - 1)]
+            self._hole_looks += 1
+        elif self._looks_after_join:
+            self._look_at = self._looks_after_join[0]
+        else:
+            self._look_at = now + LOOK_WHEN_SILENT_S
+
+    async def _read_stored(self) -> bool:
+        """Read a page, at most 4 MiB, so that a long stream is not held in memory; returns whether more follows."""
+        page = await self.connection.direct_get(self.stream, self.subject, self._stored_from)
+        for message in page.messages:
+            try:
+                self._feed(frames.decode(message.data))
+            except ValueError:
+                log.warning("not a live frame", extra={"subject": self.subject})
+        if page.messages:
+            self._stored_from = page.messages[-1].seq + 1
+        return bool(page.messages) and page.pending > 0
