@@ -76,6 +76,7 @@ class Bus(Connection):
         await self.stop_serving()
         if self.client.is_closed:
             return
+        await self.settle()
         if self.client.is_connected:
             await self.flush()
         try:

@@ -251,6 +251,11 @@ class Connection:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    async def settle(self) -> None:
+        """Wait for what runs in the background, live frames on their way to the socket above all."""
+        while self._background:
+            await asyncio.wait(set(self._background), timeout=PUBLISH_TIMEOUT_S)
+
     async def _on_error(self, error: Exception) -> None:
         text = one_line(str(error))
         if "permissions violation" in text.lower():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Final, Self
 
 from nats.aio.msg import Msg
@@ -230,3 +230,28 @@ class LiveReader:
         if page.messages:
             self._stored_from = page.messages[-1].seq + 1
         return bool(page.messages) and page.pending > 0
+
+
+async def stored_frames(connection: Connection, subject: str, from_chunk: int = 0) -> AsyncIterator[Frame]:
+    """Yield what the stream has now of `subject` from `from_chunk` on, each chunk once and in order, to the first hole.
+
+    Raises:
+        UnavailableError: The stream cannot be read now.
+    """
+    stream = live_stream(subject.split(".")[1])
+    expected, from_seq = from_chunk, 1
+    ahead: dict[int, Frame] = {}
+    while True:
+        page = await connection.direct_get(stream, subject, from_seq)
+        for message in page.messages:
+            frame = frames.decode(message.data)
+            if frame.flag != HEARTBEAT and frame.next > expected:
+                ahead[frame.first] = frame
+            while reached := [first for first in ahead if first <= expected]:
+                rest = ahead.pop(min(reached)).after(expected)
+                if rest.count:
+                    expected = rest.next
+                    yield rest
+        if not page.messages or not page.pending:
+            return
+        from_seq = page.messages[-1].seq + 1

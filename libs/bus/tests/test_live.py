@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from popagent_bus import Bus, live, reading
-from popagent_bus.live import END, Frame, LiveGapError, LivePublisher, LiveReader
+from popagent_bus.live import END, Frame, LiveGapError, LivePublisher, LiveReader, stored_frames
 from popagent_bus.streams import keep_streams
 from popagent_kit import tasks
 from popagent_kit.errors import InvalidInputError
@@ -55,8 +55,8 @@ async def test_the_first_frame_leaves_at_once_and_the_rest_collected(gateway: Bu
     async with LiveReader(gateway, publisher.subject, replay=False) as reader:
         await gateway.flush()
         for number in range(20):
-            await publisher.send(number, 1, chunk(number))
-        await publisher.send(20, 0, b"", end=True)
+            publisher.send(number, 1, chunk(number))
+        publisher.send(20, 0, b"", end=True)
         frames = [frame async for frame in reader]
 
     assert (frames[0].first, frames[0].count) == (0, 1)
@@ -68,11 +68,11 @@ async def test_the_first_frame_leaves_at_once_and_the_rest_collected(gateway: Bu
 async def test_who_joins_late_or_after_the_end_gets_every_chunk(
     chat: Bus, gateway: Bus, publisher: LivePublisher
 ) -> None:
-    await publisher.send(0, 5, chunks(0, 5))
+    publisher.send(0, 5, chunks(0, 5))
     joined = asyncio.create_task(read_all(LiveReader(gateway, publisher.subject)))
     later = asyncio.create_task(read_all(LiveReader(gateway, publisher.subject, from_chunk=3)))
-    await publisher.send(5, 3, chunks(5, 3))
-    await publisher.send(8, 1, chunk(8), end=True)
+    publisher.send(5, 3, chunks(5, 3))
+    publisher.send(8, 1, chunk(8), end=True)
 
     assert await joined == chunks(0, 9)
     assert await later == chunks(3, 6)
@@ -123,9 +123,9 @@ async def test_nats_killed_in_mid_turn_gives_the_same_stream_to_the_last_chunk(
 
     async def write() -> None:
         for number in range(total):
-            await publisher.send(number, 1, chunk(number, 500))
+            publisher.send(number, 1, chunk(number, 500))
             await asyncio.sleep(0.003)
-        await publisher.send(total, 0, b"", end=True)
+        publisher.send(total, 0, b"", end=True)
 
     writing = asyncio.create_task(write())
     await asyncio.sleep(0.2)
@@ -143,12 +143,12 @@ async def test_a_turn_that_outgrows_the_outage_buffer_is_whole_afterwards(
 ) -> None:
     total = 60
     reader = asyncio.create_task(read_all(LiveReader(gateway, publisher.subject)))
-    await publisher.send(0, 1, chunk(0, 100_000))
+    publisher.send(0, 1, chunk(0, 100_000))
     suite_nats.kill()
     await until(lambda: not chat.connected)
     for number in range(1, total):  # 6 MB, three times the buffer
-        await publisher.send(number, 1, chunk(number, 100_000))
-    await publisher.send(total, 0, b"", end=True)
+        publisher.send(number, 1, chunk(number, 100_000))
+    publisher.send(total, 0, b"", end=True)
     suite_nats.start()
 
     assert await asyncio.wait_for(reader, 15) == chunks(0, total, 100_000)
@@ -160,12 +160,12 @@ async def test_a_wiped_nats_in_mid_turn_costs_no_chunk(
     keeper = asyncio.create_task(keep_streams(suite_nats.url, matrix.ADMIN_USER, PASSWORDS["admin"]))
     try:
         reader = asyncio.create_task(read_all(LiveReader(gateway, publisher.subject)))
-        await publisher.send(0, 5, chunks(0, 5))
+        publisher.send(0, 5, chunks(0, 5))
         await asyncio.sleep(0.1)
         await asyncio.to_thread(suite_nats.wipe)
         await until(lambda: chat.connected and gateway.connected)
-        await publisher.send(5, 5, chunks(5, 5))
-        await publisher.send(10, 0, b"", end=True)
+        publisher.send(5, 5, chunks(5, 5))
+        publisher.send(10, 0, b"", end=True)
 
         assert await asyncio.wait_for(reader, 10) == chunks(0, 10)
     finally:
@@ -175,10 +175,10 @@ async def test_a_wiped_nats_in_mid_turn_costs_no_chunk(
 async def test_what_a_checkpoint_covers_is_not_repeated(chat: Bus, gateway: Bus, publisher: LivePublisher) -> None:
     async with LiveReader(gateway, publisher.subject, replay=False) as reader:
         await gateway.flush()
-        await publisher.send(0, 2, chunks(0, 2))
+        publisher.send(0, 2, chunks(0, 2))
         await asyncio.sleep(0.02)
-        await publisher.send(2, 2, chunks(2, 2))
-        publisher.checkpoint(2)
+        publisher.send(2, 2, chunks(2, 2))
+        publisher.forget_before(2)
         async with LiveReader(gateway, publisher.subject, 2, replay=False) as later:
             await gateway.flush()
             await publisher.repeat()
@@ -240,21 +240,39 @@ async def test_a_waiting_reader_is_woken_at_once(gateway: Bus) -> None:
 
 
 async def test_chunks_out_of_order_or_after_the_end_are_refused(publisher: LivePublisher) -> None:
-    await publisher.send(0, 1, chunk(0))
+    publisher.send(0, 1, chunk(0))
     with pytest.raises(InvalidInputError):
-        await publisher.send(2, 1, chunk(2))
-    await publisher.send(1, 1, chunk(1), end=True)
+        publisher.send(2, 1, chunk(2))
+    publisher.send(1, 1, chunk(1), end=True)
     with pytest.raises(InvalidInputError):
-        await publisher.send(2, 1, chunk(2))
+        publisher.send(2, 1, chunk(2))
 
 
 async def test_the_owner_reads_its_own_frames_after_a_crash(chat: Bus, publisher: LivePublisher) -> None:
-    await publisher.send(0, 3, chunks(0, 3))
+    publisher.send(0, 3, chunks(0, 3))
+    await chat.settle()
     await chat.flush()
 
     async def stored() -> bool:
         return bool((await chat.direct_get("LIVE_CHAT", publisher.subject)).messages)
 
     await until(stored)
-    [message] = (await chat.direct_get("LIVE_CHAT", publisher.subject)).messages
-    assert message.data.endswith(chunks(0, 3))
+    await publisher.repeat()
+    publisher.send(3, 2, chunks(3, 2))
+
+    async def all_stored() -> bool:
+        return len((await chat.direct_get("LIVE_CHAT", publisher.subject)).messages) == 3
+
+    await until(all_stored)
+    found = [frame async for frame in stored_frames(chat, publisher.subject, from_chunk=1)]
+    assert [(frame.first, frame.count) for frame in found] == [(1, 2), (3, 2)]
+    assert b"".join(frame.data for frame in found) == chunks(1, 4)
+
+
+async def test_a_turn_taken_over_goes_on_at_its_number(gateway: Bus, publisher: LivePublisher) -> None:
+    async with LiveReader(gateway, publisher.subject, from_chunk=7, replay=False) as reader:
+        await gateway.flush()
+        publisher.send(7, 1, chunk(7), end=True)
+        publisher.close()
+
+        assert await reader.next(2) == Frame(7, 1, END, chunk(7))
