@@ -104,10 +104,10 @@ async def check_database(dsn: str) -> str:
     """
     connection = await connect(dsn)
     try:
-        version = connection.get_server_version()
+        version = await connection.fetchval("show server_version")
     finally:
         await connection.close()
-    return f"PostgreSQL {version.major}.{version.minor}"
+    return f"PostgreSQL {version}"
 
 
 async def check_bus(address: str, user: str, password: str) -> str:

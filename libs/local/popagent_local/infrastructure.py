@@ -53,6 +53,7 @@ def services_of(cluster: Cluster) -> list[str]:
 class Infrastructure:
     """Every address, resolved; an embedded server stands in `postgres` or `nats`."""
 
+    home: Path
     credentials: Credentials
     postgres: dict[Cluster, EmbeddedPostgres] = field(default_factory=dict)
     admin_dsns: dict[Cluster, str] = field(default_factory=dict)
@@ -147,7 +148,7 @@ def resolve(home: Path, settings: LocalSettings, port: Callable[[str], int]) -> 
     Raises:
         ConfigurationError: A given server is on another machine without TLS, or the two databases are the same.
     """
-    found = Infrastructure(Credentials(home))
+    found = Infrastructure(home, Credentials(home))
     urls: dict[Cluster, str | None] = {
         "application": reveal(settings.database_url),
         "observability": reveal(settings.observability_database_url),

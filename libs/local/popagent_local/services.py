@@ -12,7 +12,7 @@ from popagent_kit.settings import reveal
 from popagent_local.credentials import Credentials
 from popagent_local.infrastructure import Infrastructure
 from popagent_local.programs import Program, answers_ok, python_module, surroundings
-from popagent_local.settings import LocalSettings, given
+from popagent_local.settings import LocalSettings, given, workspace_root
 from popagent_proto.matrix import BY_NAME
 
 MODEL_SERVER: Final = "model-server"
@@ -91,7 +91,8 @@ def environment(
     env = surroundings() | tunables()
     env |= {
         "POPAGENT_BOOT_ID": values.boot_id,
-        "POPAGENT_HOME": str(infrastructure.credentials.folder.parent),
+        "POPAGENT_HOME": str(infrastructure.home),
+        "POPAGENT_WORKSPACE_ROOT": str(workspace_root(infrastructure.home)),
         "PYTHONUNBUFFERED": "1",
         service.health_variable: str(health_port),
         f"{row.env_prefix}_DATABASE_URL": infrastructure.database_url(service.name),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import SecretStr
 
 from popagent_kit.errors import ConfigurationError
-from popagent_kit.settings import Settings, layers, setting
+from popagent_kit.settings import Settings, clone_root, layers, setting
 
 TLS_MODES: Final = ("require", "verify-ca", "verify-full")
 
@@ -53,6 +54,12 @@ class LocalSettings(Settings):
         "POPAGENT_MODEL_URL", None, description="An OpenAI-compatible endpoint; unset, the embedded model answers."
     )
     model_key: SecretStr | None = setting("POPAGENT_MODEL_KEY", None, description="Key of that endpoint.", secret=True)
+
+
+def workspace_root(home: Path) -> Path:
+    """Return the folder below which every workspace lies; `up` tells it to every service."""
+    chosen = given("POPAGENT_WORKSPACE_ROOT")
+    return Path(chosen).expanduser().absolute() if chosen else (clone_root() or home) / "workspace"
 
 
 def is_loopback(host: str) -> bool:

@@ -19,6 +19,7 @@ from popagent_kit.clock import now, wire_time
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
 from popagent_kit.settings import clone_root, home_folder, reveal
+from popagent_local import default_workspace
 from popagent_local.exec_shim import die_with_parent
 from popagent_local.infrastructure import CLUSTERS, PROGRAM_NAMES, Infrastructure, Ports, resolve
 from popagent_local.keeper import StartError
@@ -33,7 +34,7 @@ from popagent_local.services import (
     service_programs,
     suite_values,
 )
-from popagent_local.settings import LocalSettings, is_loopback
+from popagent_local.settings import LocalSettings, is_loopback, workspace_root
 from popagent_local.state import AlreadyRunningError, HomeLock, SuiteState, describe_holder, is_held, private_folder
 from popagent_local.supervisor import StopRequested, Supervisor
 
@@ -90,6 +91,7 @@ class Suite:
         model_port = self._start_model_server(infrastructure)
         await self._start_servers(infrastructure)
         await self._prepare(infrastructure)
+        await self._make_workspace()
         host, port = self._door()
         values = suite_values(
             self.settings,
@@ -180,6 +182,13 @@ class Suite:
             self._in_background(bootstrap.guard_streams(infrastructure))
         for name in done.missing_extensions:
             self.terminal.warn(f"PostgreSQL has no extension {name}")
+
+    async def _make_workspace(self) -> None:
+        root = workspace_root(self.home)
+        began = time.monotonic()
+        made_from = await self.supervisor.unless_stopped(asyncio.to_thread(default_workspace.make, root))
+        if made_from is not None:
+            self.terminal.done("default workspace", made_from, time.monotonic() - began)
 
     def _door(self) -> tuple[str, int]:
         """Choose the gateway's port: the configured one, else the one of last time, else any."""

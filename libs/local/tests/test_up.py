@@ -47,6 +47,7 @@ def home(module_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             monkeypatch.delenv(name)
     monkeypatch.setenv("POPAGENT_HOME", str(module_home))
     monkeypatch.setenv("POPAGENT_PORT", str(port))
+    monkeypatch.setenv("POPAGENT_WORKSPACE_ROOT", str(module_home / "workspace"))
     monkeypatch.setenv("POPAGENT_MODEL_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("POPAGENT_MODEL_KEY", "model-key-of-the-user")
     monkeypatch.setenv("POPAGENT_API_KEY", "door-key-of-the-user")
@@ -102,6 +103,7 @@ async def test_detached_it_is_healthy_knows_its_place_and_is_gone_after_down(
     stopped = down(home)
 
     assert (code, view.well, set(view.healthy)) == (0, True, PROGRAMS)
+    assert (home / "workspace" / "default" / "README.md").exists()
     assert (role, stopped) == ("popagent_chat", True)
     assert state.address == f"http://127.0.0.1:{os.environ['POPAGENT_PORT']}"
     assert not [process for process in family if process.is_running()]
