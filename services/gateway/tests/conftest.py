@@ -42,8 +42,8 @@ class Owner:
         return self.asked[-1]
 
 
-async def start_owner(url: str, service: str, messages: list[type[Request[Any]]]) -> Owner:
-    owner = Owner(await Bus.connect(url, service=service))
+async def start_owner(url: str, service: str, messages: list[type[Request[Any]]], **credentials: str) -> Owner:
+    owner = Owner(await Bus.connect(url, service=service, **credentials))
     handlers = Handlers[Owner]()
 
     def register(message: type[Request[Any]]) -> None:

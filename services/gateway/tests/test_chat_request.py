@@ -13,6 +13,7 @@ from .conftest import Owner
 TEXT = {"type": "text", "text": "Hello"}
 USER = {"id": "m1", "role": "user", "parts": [TEXT]}
 FILE = {"type": "file", "mediaType": "text/plain", "url": "file:///etc/passwd"}
+SHELL = {"type": "tool-shell", "toolCallId": "c1", "input": {"command": "id"}}
 ASSISTANT = {"id": "a1", "role": "assistant", "parts": [{"type": "step-start"}, {"type": "tool-read", "output": [[1]]}]}
 
 
@@ -69,7 +70,7 @@ def test_regenerating_needs_no_message() -> None:
         ({"message": {**USER, "parts": [TEXT, {"type": "file", "path": "/etc/passwd"}]}}, "message.parts.1.type"),
         ({"message": {**USER, "parts": [{**TEXT, "path": "/etc/passwd"}]}}, "message.parts.0.path"),
         ({"message": {**USER, "files": [{"path": "/etc/passwd"}]}}, "message.files"),
-        ({"messages": [ASSISTANT, {**USER, "parts": [{"type": "tool-shell", "input": {}}]}]}, "messages.1.parts.0.type"),
+        ({"messages": [ASSISTANT, {**USER, "parts": [SHELL]}]}, "messages.1.parts.0.type"),
         # another shape
         ({}, "message"),
         ({"messages": []}, "message"),

@@ -13,7 +13,7 @@ from popagent_gateway.bodies import JsonRoute
 from popagent_gateway.chat_request import message_of
 from popagent_gateway.streams.closing import Closing
 from popagent_gateway.streams.sse import EventStream
-from popagent_gateway.streams.turn import TurnFeed
+from popagent_gateway.streams.turn import RUNNING, TurnFeed
 from popagent_kit.errors import NotFoundError, UnavailableError
 from popagent_proto.chat.turns import ChatRequest, SnapshotTurn, StartTurn, StopTurn, TurnSnapshotView, TurnView
 from popagent_uistream.encode import HEADERS
@@ -33,7 +33,7 @@ async def chat(bus: Bus, closing: OpenStreams, body: ChatRequest, turn_id: Comma
     if closing.is_set:
         raise UnavailableError("The server is restarting.", retry_after_s=1)
     # Before the turn starts, so that its first frame comes by subscription.
-    feed = TurnFeed(bus, body.id, turn_id)
+    feed = TurnFeed(bus, body.id, turn_id, is_new=True)
     await feed.subscribe()
     try:
         turn = await bus.ask(
@@ -74,6 +74,8 @@ async def stop_turn(bus: Bus, id: PathId) -> TurnView:  # noqa: A002
 
 
 async def _resumed(bus: MessageBus, closing: Closing, session_id: str, snapshot: TurnSnapshotView) -> Response:
+    if snapshot.state not in RUNNING:
+        return Response(snapshot.sse, headers={**HEADERS, TURN_HEADER: snapshot.turn_id})
     feed = TurnFeed(bus, session_id, snapshot.turn_id, prefix=snapshot.sse.encode(), next_chunk=snapshot.next_chunk)
     await feed.subscribe()
     return _stream(feed, closing, snapshot.turn_id)

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
-from popagent_bus import Bus, LiveReader
+from popagent_bus import Bus
+from popagent_bus.live import END, LiveGapError, LiveReader
 from popagent_gateway.streams.mailbox import Mailbox
 from popagent_gateway.streams.sse import HEARTBEAT_S
 from popagent_kit.errors import AppError, NotFoundError
-from popagent_proto.chat.turns import SnapshotTurn, TurnSnapshotView
+from popagent_proto.chat.turns import SnapshotTurn
 from popagent_proto.matrix import live_subject
 from popagent_uistream import chunks
 from popagent_uistream.encode import DONE, HEARTBEAT, encode
@@ -37,7 +38,7 @@ def turn_subject(turn_id: str) -> str:
 
 
 @dataclass(frozen=True)
-class Frame:
+class Said:
     """Ready bytes of the chunks before `next_chunk`."""
 
     data: bytes
@@ -47,7 +48,9 @@ class Frame:
 
 @dataclass(frozen=True)
 class Broken:
-    """The reader failed; the reason is logged."""
+    """The frames cannot be read on; `text` says why, for a person."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class DoorCloses:
     """The process ends; the turn does not."""
 
 
-Item = Frame | Broken | Left | DoorCloses
+Item = Said | Broken | Left | DoorCloses
 
 
 def interruption(text: str) -> bytes:
@@ -74,7 +77,16 @@ class TurnFeed:
 
     kind = "turn"
 
-    def __init__(self, bus: Bus, session_id: str, turn_id: str, *, prefix: bytes = b"", next_chunk: int = 0) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        session_id: str,
+        turn_id: str,
+        *,
+        prefix: bytes = b"",
+        next_chunk: int = 0,
+        is_new: bool = False,
+    ) -> None:
         self._bus = bus
         self._session_id = session_id
         self._turn_id = turn_id
@@ -84,7 +96,8 @@ class TurnFeed:
         self._mailbox: Mailbox[Item] = Mailbox()
         self._waiting_bytes = 0
         self._left = False
-        self._reader = self._new_reader()
+        # The id of a new turn was made here: nothing of it can be stored yet.
+        self._reader = LiveReader(bus, turn_subject(turn_id), next_chunk, replay=not is_new)
         self._pump: asyncio.Task[None] | None = None
 
     async def subscribe(self) -> None:
@@ -109,7 +122,7 @@ class TurnFeed:
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield the prefix, then frames as they come, heartbeats in silence, and an end in every case but `leave`."""
-        self._pump = asyncio.create_task(self._read_frames())
+        self._pump = asyncio.create_task(self._read_frames(), name="frames of a turn")
         try:
             if self._prefix:
                 yield self._prefix
@@ -119,17 +132,15 @@ class TurnFeed:
             await self.release()
 
     async def _follow(self) -> AsyncIterator[bytes]:
-        clock = asyncio.get_running_loop().time
-        heard_at = clock()
+        asked_at = 0.0
         while not self._left:
             item = await self._mailbox.get(HEARTBEAT_S)
             match item:
-                case Frame(data, next_chunk, last):
-                    heard_at = clock()
+                case Said(data, next_chunk, last):
                     self._waiting_bytes -= len(data)
                     self._written = next_chunk
                     if last:
-                        yield data + DONE
+                        yield data if data.endswith(DONE) else data + DONE
                         return
                     yield data
                 case Left():
@@ -137,24 +148,26 @@ class TurnFeed:
                 case DoorCloses():
                     yield interruption(RESTART)
                     return
-                case Broken():
-                    yield interruption(SILENT)
+                case Broken(text):
+                    yield interruption(text)
                     return
                 case None:
-                    if clock() - heard_at < SILENCE_S:
+                    now = asyncio.get_running_loop().time()
+                    if now - max(self._reader.heard_at, asked_at) < SILENCE_S:
                         yield HEARTBEAT
                         continue
                     end = await self._ask_why_silent()
                     if end is not None:
                         yield end
                         return
-                    heard_at = clock()
+                    asked_at = asyncio.get_running_loop().time()
+                    yield HEARTBEAT
 
     async def _ask_why_silent(self) -> bytes | None:
         """Ask once, without retry; return the end of the stream, or None when the turn is alive."""
         query = SnapshotTurn(session_id=self._session_id, turn_id=self._turn_id)
         try:
-            state: TurnSnapshotView = await self._bus.ask(query, timeout_s=STATE_TIMEOUT_S, patience_s=0)
+            turn = await self._bus.ask(query, timeout_s=STATE_TIMEOUT_S, patience_s=0)
         except NotFoundError:
             return interruption(MISSED)
         except AppError as error:
@@ -162,7 +175,7 @@ class TurnFeed:
             return interruption(SILENT)
         if len(self._mailbox):
             return None  # frames came while we asked
-        if state.state not in RUNNING or state.next_chunk > self._written:
+        if turn.state not in RUNNING or turn.next_chunk > self._written:
             return interruption(MISSED)
         return None
 
@@ -170,23 +183,23 @@ class TurnFeed:
         try:
             while not await self._read_until_full():
                 # The client is slower than the turn: nothing is kept for it here, the stream's store has it all.
+                await self._reader.close()
                 await self._mailbox.emptied()
-                self._reader = self._new_reader()
+                self._reader = LiveReader(self._bus, turn_subject(self._turn_id), self._read)
                 await self._reader.open()
-        except AppError as error:
-            log.warning("the frames of turn %s cannot be read: %s", self._turn_id, error.message)
-            self._mailbox.put(Broken())
+        except LiveGapError as error:
+            log.warning("turn %s cannot be followed on: %s", self._turn_id, error.message)
+            self._mailbox.put(Broken(MISSED))
+        except Exception:
+            log.exception("turn %s cannot be followed on", self._turn_id)
+            self._mailbox.put(Broken(SILENT))
 
     async def _read_until_full(self) -> bool:
         """Return True after the last frame, False when too much waits for the client."""
-        async for first, count, flag, data in self._reader:
-            self._read = first + count
-            self._waiting_bytes += len(data)
-            self._mailbox.put(Frame(data, self._read, last=flag == "E"))
-            if self._waiting_bytes > WAITING_BYTES:
-                await self._reader.close()
+        async for frame in self._reader:
+            self._read = frame.next
+            self._waiting_bytes += len(frame.data)
+            self._mailbox.put(Said(frame.data, frame.next, last=frame.flag == END))
+            if self._waiting_bytes > WAITING_BYTES and frame.flag != END:
                 return False
         return True
-
-    def _new_reader(self) -> LiveReader:
-        return LiveReader(self._bus, turn_subject(self._turn_id), from_chunk=self._read)

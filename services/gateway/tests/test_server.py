@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from popagent_bus import Bus
+from popagent_db.pool import Pool
+from popagent_gateway.bodies import BODY_BYTES
+from popagent_gateway.server import DoorServer
+from popagent_gateway.wiring import Gateway
+from popagent_kit.errors import ConfigurationError
+
+from .conftest import Served, make_settings, own_health, serve
+
+KEY = "the-key-of-this-test"
+
+
+async def say(port: int, request: bytes) -> tuple[int, bytes]:
+    """Send raw bytes and return the status and all that came back until the server fell silent or hung up."""
+    async with asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(
+            (int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0
+        )
+        body = await reader.readexactly(length)
+        writer.close()
+    return int(head.split(b" ")[1]), body
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (b"x-popagent-key: " + KEY.encode(), 200),
+        (b"X-Popagent-Key:" + KEY.encode(), 200),
+        (b"x-popagent-key: " + KEY.encode() + b"\r\nx-popagent-key: " + KEY.encode(), 401),
+        (b"x-popagent-key: " + KEY.encode() + b"\x01", 400),
+        (b"x-popagent-key: " + KEY.encode() + b"\xff", 401),
+        (b"x-popagent-key: " + KEY.encode() + b" x", 401),
+        (b"x-popagent-key : " + KEY.encode(), 400),
+        (b"x-popagent-key:", 401),
+    ],
+)
+async def test_the_key_on_the_wire(bus: Bus, pool: Pool, headers: bytes, status: int) -> None:
+    gateway = Gateway(make_settings(api_key=KEY), bus, pool, own_health)
+    server, task = await serve(gateway, make_settings(port=0))
+
+    answer = await say(server.port, b"GET /api/openapi.json HTTP/1.1\r\nhost: localhost\r\n" + headers + b"\r\n\r\n")
+    server.ask_to_exit()
+    await task
+
+    assert answer[0] == status
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /api/models HTTP/1.1\r\n\r\n", 421),
+        (b"GET http://localhost/style.css HTTP/1.1\r\nhost: evil.example\r\n\r\n", 421),
+        (b"GET //style.css HTTP/1.1\r\nhost: localhost\r\n\r\n", 404),
+        (b"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nhost: localhost\r\n\r\n", 404),
+        (b"GET /../../etc/passwd HTTP/1.1\r\nhost: localhost\r\n\r\n", 404),
+        (b"GET /static/../popagent_gateway/door.py HTTP/1.1\r\nhost: localhost\r\n\r\n", 404),
+        (b"GET /\xff HTTP/1.1\r\nhost: localhost\r\n\r\n", 400),
+        (b"nonsense\r\n\r\n", 400),
+        (b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n", 400),
+        (b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}", 400),
+        (b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999999\r\n\r\n", 413),
+        (
+            b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"transfer-encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n\r\n",
+            400,
+        ),
+        (
+            b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n"
+            b"1\r\n{\r\n0\r\n\r\n",
+            400,
+        ),
+        (b"GET /api/models HTTP/1.1\r\nhost: localhost\r\nx: a\r\n b: c\r\n\r\n", 400),
+        (
+            b"GET /api/events?topics=turns HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+            b"sec-fetch-site: cross-site\r\n\r\n",
+            403,
+        ),
+    ],
+)
+async def test_odd_requests_on_the_wire_are_refused_by_a_status_below_500(
+    served: Served, request_: bytes, status: int
+) -> None:
+    answer = await say(served.server.port, request_)
+
+    assert answer[0] == status
+
+
+async def test_a_chunked_body_one_byte_over_the_limit_is_413_and_the_connection_lives_on(served: Served) -> None:
+    head = (
+        b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"transfer-encoding: chunked\r\n\r\n"
+    )
+    piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+    body = piece * (BODY_BYTES // 0x10000) + b"1\r\n \r\n0\r\n\r\n"
+
+    status, answer = await say(served.server.port, head + body)
+
+    assert status == 413
+    assert b"too_large" in answer
+
+
+async def test_a_taken_port_is_told_in_words(bus: Bus, pool: Pool) -> None:
+    gateway = Gateway(make_settings(), bus, pool, own_health)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        server = DoorServer(gateway.app, make_settings(port=port), gateway.closing)
+
+        with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port}"):
+            await server.serve_until_asked()
+
+
+async def test_an_idle_server_wakes_about_once_a_second(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks: list[int] = []
+    original = served.server.on_tick
+
+    async def count(counter: int) -> bool:
+        ticks.append(counter)
+        return await original(counter)
+
+    monkeypatch.setattr(served.server, "on_tick", count)
+    await asyncio.sleep(1.2)
+
+    assert 1 <= len(ticks) <= 2
