@@ -14,6 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 
+from popagent_bus.settings import StreamSettings
 from popagent_kit.errors import UnavailableError
 from popagent_kit.text import one_line
 from popagent_proto import matrix
@@ -28,6 +29,7 @@ KEEPER_TIMEOUT_S: Final = 1.0
 SETTLE_S: Final = 0.05
 # The server delivers a little more often than we handle, so that a message that kills its process reaches the dlq.
 SPARE_DELIVERIES: Final = 5
+LIVE: Final = frozenset(matrix.live_stream(row.name) for row in matrix.SERVICES if row.writes_live)
 ADVISORIES: Final = ("$JS.EVENT.ADVISORY.STREAM.DELETED.*", "$JS.EVENT.ADVISORY.CONSUMER.DELETED.>")
 
 log = logging.getLogger(__name__)
@@ -35,15 +37,16 @@ log = logging.getLogger(__name__)
 
 def stream_config(row: matrix.StreamRow, replicas: int = 1) -> api.StreamConfig:
     """Return the server's form of a stream: on disk, oldest dropped first, readable by direct get."""
+    age_s = min(row.max_age_s, StreamSettings.load().live_age_s) if row.name in LIVE else row.max_age_s
     return api.StreamConfig(
         name=row.name,
         subjects=list(row.subjects),
         retention=api.RetentionPolicy.LIMITS,
         discard=api.DiscardPolicy.OLD,
         storage=api.StorageType.FILE,
-        max_age=row.max_age_s,
+        max_age=age_s,
         max_bytes=row.max_bytes,
-        duplicate_window=min(row.duplicate_window_s, row.max_age_s),
+        duplicate_window=min(row.duplicate_window_s, age_s),
         num_replicas=replicas,
         allow_direct=True,
     )

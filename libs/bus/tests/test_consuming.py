@@ -346,6 +346,16 @@ async def test_declaring_twice_changes_nothing_and_a_changed_limit_is_set(
     assert await declare(*credentials) == []
 
 
+async def test_live_frames_are_kept_as_long_as_the_operator_says(
+    suite_nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POPAGENT_LIVE_AGE_S", "5")
+
+    changed = await declare(suite_nats.url, matrix.ADMIN_USER, PASSWORDS["admin"])
+
+    assert changed == [matrix.live_stream("chat"), matrix.live_stream("task-runner")]
+
+
 async def test_a_handler_of_what_is_not_ours_is_refused_at_start(connect_as: ConnectAs) -> None:
     scheduler = await connect_as("scheduler")
 

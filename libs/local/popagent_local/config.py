@@ -11,6 +11,7 @@ from popagent_proto.matrix import SERVICES
 
 MODULES = (
     "popagent_local.settings",
+    "popagent_bus.settings",
     "popagent_models.settings",
     "popagent_local.model_server.weights",
     "popagent_local.model_server.settings",
