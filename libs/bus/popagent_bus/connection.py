@@ -174,6 +174,18 @@ class Connection:
             raise UnavailableError(f"stream {stream} cannot be read: {_reason(error)}", retry_after_s=1) from error
         return StreamState(str(info.created), info.state.last_seq)
 
+    async def backlog(self, stream: str, consumer: str) -> int:
+        """Return how many messages a durable consumer of this service has not handled yet.
+
+        Raises:
+            UnavailableError: NATS does not answer, or the consumer is missing.
+        """
+        try:
+            info = await self.js.consumer_info(stream, consumer)
+        except (nats.errors.Error, nats.js.errors.Error, TimeoutError) as error:
+            raise UnavailableError(f"consumer {consumer} cannot be read: {_reason(error)}", retry_after_s=1) from error
+        return (info.num_pending or 0) + (info.num_ack_pending or 0)
+
     async def direct_get(
         self, stream: str, subject: str, from_seq: int = 1, *, messages: int = DIRECT_GET_MESSAGES
     ) -> StoredPage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import nats.errors
@@ -75,10 +76,13 @@ class Durable:
         handle: Handle,
         workers: int,
         backoff_s: tuple[float, ...],
+        *,
+        traced: bool = True,
     ) -> None:
         self.connection = connection
         self.row = row
         self.handle = handle
+        self.traced = traced
         self.backoff_s = backoff_s
         self.slots: Slots[Msg] = Slots(min(workers, row.max_ack_pending), self._deliver)
         self._subscriber: Any = None
@@ -155,9 +159,7 @@ class Durable:
             if raw.deliveries > self.row.max_deliver:
                 await self._bury(message, raw, f"delivered {raw.deliveries - 1} times and never finished")
                 return
-            links = [link] if (link := remote_context(raw.headers)) is not None else []
-            with span(f"hear {'.'.join(raw.subject.split('.')[1:4])}", kind="consumer", links=links) as current:
-                current.set_attribute("messaging.deliveries", raw.deliveries)
+            with self._span(raw):
                 await self._handle_beating(message, raw)
             await message.ack()
             HANDLED.labels(self.row.name, "ok").inc()
@@ -168,6 +170,13 @@ class Durable:
             raise
         except Exception as error:  # noqa: BLE001 (the edge: an event that fails is delivered again or buried)
             await self._failed(message, raw, error)
+
+    def _span(self, raw: RawMessage) -> AbstractContextManager[object]:
+        if not self.traced:
+            return nullcontext()
+        links = [link] if (link := remote_context(raw.headers)) is not None else []
+        name = f"hear {'.'.join(raw.subject.split('.')[1:4])}"
+        return span(name, {"messaging.deliveries": raw.deliveries}, kind="consumer", links=links)
 
     async def _handle_beating(self, message: Msg, raw: RawMessage) -> None:
         """Run the handler, telling the server every third of the ack wait that it still runs."""
@@ -243,7 +252,9 @@ class Consuming:
         self.durables: list[Durable] = []
         for row in (row for row in matrix.CONSUMERS if row.owner == connection.service):
             if (taker := handlers.raw.get(row.name)) is not None:
-                self.durables.append(Durable(connection, row, self._raw_handle(taker), max_workers, backoff_s))
+                # A span about storing telemetry would be telemetry to store, for ever.
+                handle = self._raw_handle(taker)
+                self.durables.append(Durable(connection, row, handle, max_workers, backoff_s, traced=False))
             elif row.stream == matrix.EVENTS and handlers.events:
                 self.durables.append(Durable(connection, row, self._hear, max_workers, backoff_s))
         self._watch: asyncio.Task[None] | None = None
