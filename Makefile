@@ -31,7 +31,7 @@ test-full: lint types contracts ## The same, with chaos in full, the real model 
 lint: $(VENV)/.dev ## Style and layers
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@$(VENV)/bin/lint-imports --no-timing | tail -n 4
+	@$(VENV)/bin/lint-imports | tail -n 4
 
 types: $(VENV)/.dev ## Static types
 	@$(VENV)/bin/mypy libs services proto

@@ -35,9 +35,17 @@ class LocalService:
         return f"{BY_NAME[self.name].env_prefix}_HEALTH_PORT"
 
 
+CHAT_NEEDS: Final = (
+    "POPAGENT_MODEL_URL",
+    "POPAGENT_MODEL_KEY",
+    "POPAGENT_LOCAL_MODEL_URL",
+    "POPAGENT_LOCAL_MODEL_KEY",
+    "POPAGENT_SECRET_KEY",
+)
+
 LOCAL_SERVICES: Final = (
     LocalService(GATEWAY, needs=("POPAGENT_API_KEY",), essential=True),
-    LocalService("chat", needs=("POPAGENT_MODEL_URL", "POPAGENT_MODEL_KEY", "POPAGENT_SECRET_KEY"), essential=True),
+    LocalService("chat", needs=CHAT_NEEDS, essential=True),
     LocalService("task-runner"),
     LocalService("scheduler"),
     LocalService("evolution-worker"),
@@ -55,6 +63,8 @@ class SuiteValues:
     port: int
     model_url: str | None
     model_key: str | None
+    local_model_url: str | None
+    local_model_key: str | None
     secret_key: str
 
 
@@ -67,8 +77,10 @@ def suite_values(
         boot_id=boot_id,
         host=settings.host,
         port=port,
-        model_url=f"http://127.0.0.1:{model_port}/v1" if embedded else settings.model_url,
-        model_key=credentials.model_server_key() if embedded else reveal(settings.model_key),
+        model_url=settings.model_url,
+        model_key=reveal(settings.model_key),
+        local_model_url=f"http://127.0.0.1:{model_port}/v1" if embedded else None,
+        local_model_key=credentials.model_server_key() if embedded else None,
         secret_key=reveal(settings.secret_key) or credentials.secret_key(),
     )
 
@@ -101,6 +113,8 @@ def environment(
     decided = {
         "POPAGENT_MODEL_URL": values.model_url,
         "POPAGENT_MODEL_KEY": values.model_key,
+        "POPAGENT_LOCAL_MODEL_URL": values.local_model_url,
+        "POPAGENT_LOCAL_MODEL_KEY": values.local_model_key,
         "POPAGENT_SECRET_KEY": values.secret_key,
     }
     for name in service.needs:

@@ -1,0 +1,1 @@
+"""The docs-indexer service: what is written."""

@@ -1,0 +1,1 @@
+"""The evolution-worker service: what may be learned from work."""

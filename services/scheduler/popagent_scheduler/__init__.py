@@ -1,0 +1,1 @@
+"""The scheduler service: when work starts."""

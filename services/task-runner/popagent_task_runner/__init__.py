@@ -1,0 +1,1 @@
+"""The task-runner service: work that outlives a request."""

@@ -19,7 +19,7 @@ from popagent_kit.errors import UnavailableError
 from popagent_kit.text import excerpt
 from popagent_proto.chat.sessions import SessionChanged
 from popagent_proto.chat.turns import TurnEnded, TurnState
-from popagent_rows.leased import Lease
+from popagent_rows.leased import Lease, LeaseLostError
 from popagent_uistream.chunks import Chunk
 from popagent_uistream.state import StreamState
 
@@ -46,16 +46,30 @@ async def end_turn(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream,
         LeaseLostError: Another process ends this turn; nothing was written.
     """
     await stream.settle()
+    unsure = False
     while True:
-        lease.check()
         try:
+            lease.check()
             await _store(deps, lease, stream, ending)
         except UnavailableError as error:
+            # The commit itself may have been carried out without an answer.
+            unsure = True
             log.warning("the end of a turn waits for the database", extra={"reason": error.message})
             await asyncio.sleep(RETRY_S)
+        except LeaseLostError:
+            if not (unsure and await _was_stored(deps, lease.row, stream)):
+                raise
+            break
         else:
             break
     stream.finish()
+
+
+async def _was_stored(deps: ChatDeps, turn: LeasedTurn, stream: TurnStream) -> bool:
+    """Tell whether the stored end is this one."""
+    async with deps.pool.acquire() as conn:
+        stored = await store.GET.first(conn, turn.id)
+    return stored is not None and stored.ending == stream.ending and stored.next_chunk == stream.next_chunk + 1
 
 
 async def close_with(stream: TurnStream, ending: Chunk, metadata: dict[str, Any]) -> None:
@@ -73,12 +87,12 @@ async def _store(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream, e
         # The client refuses a message without parts.
         message["parts"] = [{"type": "step-start"}]
     text = text_of(message)
+    # Before the commit: a beat that finds the row ended must not take it for lost.
+    lease.over()
     async with deps.outbox.transaction() as conn:
         await TURNS.fence(conn, turn)
         await _append_and_settle(conn, turn, message, text, stream=stream, ending=ending)
         await _tell(deps, conn, turn, text, ending)
-    # Only now: until the commit a beat must go on for the row.
-    lease.over()
 
 
 async def _append_and_settle(

@@ -1,0 +1,163 @@
+"""How the process is: `/livez`, `/readyz` and `/metrics` on a loopback port, and the same view over the bus."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from popagent_kit.errors import AppError, ConfigurationError
+from popagent_proto.common import HealthView
+from popagent_telemetry import metrics
+
+LOOPBACK: Final = "127.0.0.1"
+OK: Final = "ok"
+CHECK_TIMEOUT_S: Final = 2.0
+# Probes that come at the same time share one look.
+FRESH_S: Final = 0.5
+TICK_S: Final = 60.0
+
+Check = Callable[[], Awaitable[None]]
+"""Returns when all is well, raises AppError with the reason when not."""
+
+READY: Final = metrics.gauge("popagent_ready", "1 when the service is ready")
+log = logging.getLogger(__name__)
+
+
+class Health:
+    """Collects checks; ready when the start is over and every decisive check is."""
+
+    def __init__(self, service: str, version: str) -> None:
+        self.service = service
+        self.version = version
+        self.state = "starting"
+        self._checks: dict[str, tuple[Check, bool]] = {}
+        self._seen: HealthView | None = None
+        self._seen_at = 0.0
+        self._look = asyncio.Lock()
+
+    def add(self, name: str, check: Check, *, decisive: bool = True) -> None:
+        """Add a check; one that is not decisive is shown and does not make the service unready."""
+        self._checks[name] = (check, decisive)
+        self._seen = None
+
+    def move_to(self, state: str) -> None:
+        """Say where the process is in its life: starting, ok, stopping."""
+        self.state = state
+        self._seen = None
+
+    async def view(self) -> HealthView:
+        """Return how the service is, at most half a second old."""
+        loop = asyncio.get_running_loop()
+        async with self._look:
+            if self._seen is None or loop.time() - self._seen_at > FRESH_S:
+                self._seen = await self._ask()
+                self._seen_at = loop.time()
+                READY.set(self._seen.ready)
+            return self._seen
+
+    async def _ask(self) -> HealthView:
+        names = list(self._checks)
+        results = await asyncio.gather(*(self._result(self._checks[name][0]) for name in names))
+        checks = dict(zip(names, results, strict=True))
+        bad = [name for name, result in checks.items() if result != OK and self._checks[name][1]]
+        if self.state != OK:
+            checks["service"] = self.state
+        return HealthView(service=self.service, version=self.version, ready=self.state == OK and not bad, checks=checks)
+
+    @staticmethod
+    async def _result(check: Check) -> str:
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                await check()
+        except AppError as error:
+            return error.message
+        except TimeoutError:
+            return f"no answer within {CHECK_TIMEOUT_S:g} s"
+        except Exception as error:
+            log.exception("a health check failed by a defect of ours")
+            return repr(error)
+        return OK
+
+
+def health_app(health: Health) -> Starlette:
+    """Return the three routes; none wants a key, none tells a secret."""
+
+    async def livez(_: Request) -> Response:
+        return PlainTextResponse(OK)
+
+    async def readyz(_: Request) -> Response:
+        view = await health.view()
+        return Response(view.encode(), 200 if view.ready else 503, media_type="application/json")
+
+    async def scrape(_: Request) -> Response:
+        return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)
+
+    return Starlette(routes=[Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", scrape)])
+
+
+class HealthServer(uvicorn.Server):
+    """uvicorn without signals and without its ten wake-ups a second."""
+
+    def __init__(self, health: Health, port: int) -> None:
+        super().__init__(
+            uvicorn.Config(
+                health_app(health),
+                host=LOOPBACK,
+                port=port,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._exit_asked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        """Return the bound port."""
+        return int(self.servers[0].sockets[0].getsockname()[1])
+
+    async def open(self) -> None:
+        """Listen.
+
+        Raises:
+            ConfigurationError: The port is taken.
+        """
+        if not self.config.loaded:
+            self.config.load()
+        self.lifespan = self.config.lifespan_class(self.config)
+        try:
+            await self.startup()
+        except SystemExit as error:
+            raise ConfigurationError(f"port {self.config.port} of {LOOPBACK} is taken by another program") from error
+        self._task = asyncio.create_task(self._run(), name="health port")
+
+    async def close(self) -> None:
+        """Stop listening."""
+        self.should_exit = True
+        self._exit_asked.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        counter = 0
+        while not await self.on_tick(counter):
+            counter += 10  # on a multiple of ten the date header is made anew
+            try:
+                async with asyncio.timeout(TICK_S):
+                    await self._exit_asked.wait()
+            except TimeoutError:
+                continue
+        await self.shutdown()

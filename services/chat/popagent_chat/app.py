@@ -1,0 +1,53 @@
+"""The chat service, put together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from popagent_bus import Handlers
+from popagent_chat.deps import ChatDeps
+from popagent_chat.models import handlers as models
+from popagent_chat.models.gateway import ModelGateway
+from popagent_chat.models.settings import LocalModelSettings
+from popagent_chat.models.usage import UsageTable
+from popagent_chat.runtime_settings import handlers as runtime_settings
+from popagent_chat.sessions import delete
+from popagent_chat.sessions import handlers as sessions
+from popagent_chat.settings import ChatSettings
+from popagent_chat.turns import snapshot, start, stop
+from popagent_chat.turns.worker import TurnWorker
+from popagent_chat.workspaces import handlers as workspaces
+from popagent_host import Host, ServiceDefinition
+from popagent_models.admission import Admission, parse_limits
+from popagent_models.settings import ModelSettings
+
+SLICES: Final = (workspaces, runtime_settings, models, sessions, delete, start, stop, snapshot)
+
+
+async def build(host: Host, settings: ChatSettings) -> None:
+    """Wire the slices to the host."""
+    model_settings = ModelSettings.load()
+    admission = Admission(parse_limits(model_settings.limits), host.pool.connect)
+    gateway = ModelGateway(model_settings, LocalModelSettings.load(), admission=admission, usage=UsageTable(host.pool))
+    worker = TurnWorker(host.pool, host.bus, host.holder, slots=settings.turn_slots)
+    deps = ChatDeps(host.pool, host.outbox, host.bus, settings.root(), gateway, worker)
+    await worker.start(deps, host.pulse)
+
+    async def stop_turns() -> None:
+        await worker.stop(settings.stop_grace_s)
+
+    host.on_stop(stop_turns)
+    host.on_close(gateway.close)
+    host.on_close(admission.close)
+    host.serve(all_handlers(), deps)
+
+
+def all_handlers() -> Handlers[ChatDeps]:
+    """Return the handlers of every slice."""
+    handlers = Handlers[ChatDeps]()
+    for part in SLICES:
+        handlers.include(part.handlers)
+    return handlers
+
+
+SERVICE: Final = ServiceDefinition("chat", ChatSettings, build)
