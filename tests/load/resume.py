@@ -1,0 +1,220 @@
+"""Streams that are cut at random chunks and joined again: the message must be the stored one, every time.
+
+Half of the cuts are clients that leave; the other half come from kill -9 of a gateway, which cuts all of its streams.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+import uvloop
+
+from popagent_kit.ids import new_id
+from popagent_testing.model_replies import Reply
+from tests.load.figures import Figures, percentile
+from tests.suite import Instance, Suite
+from tests.talk import Answer, Talk, TurnStream, message_hash
+
+T = TypeVar("T")
+CUTS = 1_000
+READERS = 12  # of each lane
+LIVE_AGE_S = 4
+TOKEN_S = 0.005
+LEFT_TOKENS = 540  # a chunk each
+KILLED_TOKENS = 1_200  # longer than a gateway takes to come back
+LONG_TOKENS = 3_000  # some live ages
+KILL_AFTER_S = (0.3, 2.0)
+RETRY_S = 0.05
+BACK_WITHIN_S = 60.0
+UNREACHABLE = (httpx2.TransportError, OSError)
+
+
+@dataclass
+class Tally:
+    """What was seen; `wrong` holds a sentence for every message that was not the stored one."""
+
+    cuts: int = 0
+    turns: int = 0
+    joined_running: int = 0
+    joined_late: int = 0
+    back_ms: list[float] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+
+class Reader:
+    """One person at one gateway: asks, is cut, comes back until the turn is over, compares with what is stored."""
+
+    def __init__(self, suite: Suite, talk: Talk, tally: Tally) -> None:
+        self.suite = suite
+        self.talk = talk
+        self.tally = tally
+
+    async def turn(self, tokens: int, leave_at: int | None) -> None:
+        """Run one turn; leave after `leave_at` chunks, or wait for somebody else to cut the stream."""
+        session, mark = new_id(), f"<{new_id()}>"
+        text = mark + " ".join(f"token{number}" for number in range(tokens))
+        await asyncio.to_thread(self.suite.model.script, Reply(text=text, token_delay_s=TOKEN_S, when=mark))
+        answer = await self._ask(session, f"Please count: {mark}", leave_at)
+        while not answer.done:
+            self.tally.cuts += bool(answer.chunks)
+            answer = await self._join(session)
+        self.tally.turns += 1
+        await self._compare(session, answer, text)
+
+    async def _ask(self, session: str, prompt: str, leave_at: int | None) -> Answer:
+        """Ask until the door answers; the same message again is the same turn."""
+        message_id = new_id()
+
+        async def ask() -> Answer | None:
+            async with self.talk.open_chat(prompt, session, message_id=message_id) as stream:
+                return await read(stream, leave_at) if stream.answer.status == 200 else None
+
+        return await until_answered(ask)
+
+    async def _join(self, session: str) -> Answer:
+        """Join again once the door answers; a turn that is over gives an answer without chunks."""
+        cut_at = time.perf_counter()
+
+        async def join() -> Answer | None:
+            async with self.talk.open_join(session) as stream:
+                if stream.answer.status == 204:
+                    self.tally.joined_late += 1
+                    stream.answer.done = True
+                    return stream.answer
+                if stream.answer.status != 200:
+                    return None
+                self.tally.joined_running += 1
+                self.tally.back_ms.append((time.perf_counter() - cut_at) * 1_000)
+                return await read(stream, None)
+
+        return await until_answered(join)
+
+    async def _compare(self, session: str, answer: Answer, text: str) -> None:
+        async def stored_message() -> dict[str, Any] | None:
+            return (await self.talk.messages(session))[-1]
+
+        stored = await until_answered(stored_message)
+        said = "".join(part["text"] for part in stored["parts"] if part["type"] == "text")
+        if said != text:
+            self.tally.wrong.append(f"{session}: {len(said)} of {len(text)} characters are stored")
+        if answer.chunks and message_hash(answer.message) != message_hash(stored):
+            self.tally.wrong.append(f"{session}: the message of the joined stream is not the stored one")
+
+
+async def read(stream: TurnStream, leave_at: int | None) -> Answer:
+    """Read to the end, to the `leave_at`-th chunk, or until the connection breaks."""
+    with suppress(*UNREACHABLE):
+        async for _ in stream:
+            if leave_at is not None and len(stream.answer.chunks) >= leave_at:
+                break
+    return stream.answer
+
+
+async def until_answered(request: Callable[[], Awaitable[T | None]]) -> T:
+    """Repeat a request that nobody answers, as a client does whose server is being restarted."""
+    deadline = time.monotonic() + BACK_WITHIN_S
+    while time.monotonic() < deadline:
+        with suppress(*UNREACHABLE):
+            if (answer := await request()) is not None:
+                return answer
+        await asyncio.sleep(RETRY_S)
+    raise TimeoutError(f"the gateway did not answer within {BACK_WITHIN_S:.0f} s")
+
+
+async def leaving_lane(suite: Suite, cuts: int, readers: int) -> Tally:
+    """Clients leave at random chunks and join again at once."""
+    tally = Tally()
+    planned = iter(range(cuts))
+    async with suite.talk() as talk:
+
+        async def person() -> None:
+            for number in planned:
+                tokens = LEFT_TOKENS if number else LONG_TOKENS
+                # The long one is cut when the live stream has forgotten its beginning.
+                leave_at = random.randint(1, tokens) if number else tokens - 200
+                await Reader(suite, talk, tally).turn(tokens, leave_at)
+
+        await asyncio.gather(*(person() for _ in range(readers)))
+    return tally
+
+
+async def killing_lane(suite: Suite, gateway: Instance, cuts: int, readers: int) -> tuple[Tally, int]:
+    """A gateway is killed at random moments and started again; returns how often, too."""
+    tally = Tally()
+    kills = 0
+    async with suite.talk(gateway.base_url) as talk:
+
+        async def person(number: int) -> None:
+            tokens = KILLED_TOKENS if number else LONG_TOKENS
+            while tally.cuts < cuts:
+                await Reader(suite, talk, tally).turn(tokens, None)
+                tokens = KILLED_TOKENS
+
+        people = asyncio.gather(*(person(number) for number in range(readers)))
+        while not people.done():
+            await asyncio.wait([people], timeout=random.uniform(*KILL_AFTER_S))
+            if tally.cuts < cuts and not people.done():
+                gateway.kill()
+                gateway.start()
+                kills += 1
+                while not await asyncio.to_thread(gateway.ready):
+                    await asyncio.sleep(RETRY_S)
+        await people
+    return tally, kills
+
+
+async def measure(suite: Suite, cuts: int, readers: int, figures: Figures) -> list[str]:
+    """Cut `cuts` streams on a running suite; returns a sentence for every message that was wrong."""
+    gateway = suite.another("gateway")
+    await suite.until(gateway.ready, "the second gateway is ready")
+    started = time.perf_counter()
+    left, (killed, kills) = await asyncio.gather(
+        leaving_lane(suite, cuts // 2, readers), killing_lane(suite, gateway, cuts - cuts // 2, readers)
+    )
+    wrong = left.wrong + killed.wrong
+    figures.add("messages that were not the stored one", len(wrong), "turns", 0)
+    figures.add("cuts", left.cuts + killed.cuts, "cuts", cuts, "higher")
+    figures.add("cuts by a killed gateway", killed.cuts, "cuts", cuts // 2, "higher")
+    figures.add("gateway killed", kills, "times")
+    figures.add("turns", left.turns + killed.turns, "turns")
+    figures.add("joined while running", left.joined_running + killed.joined_running, "times")
+    figures.add("joined after the end", left.joined_late + killed.joined_late, "times")
+    figures.add("stream again after leaving, p95", percentile(left.back_ms, 0.95), "ms")
+    figures.add("stream again after a kill, p95", percentile(killed.back_ms, 0.95), "ms")
+    figures.add("longest turn, in live ages", LONG_TOKENS * TOKEN_S / LIVE_AGE_S, "ages", 1, "higher")
+    figures.add("whole run", time.perf_counter() - started, "s")
+    return wrong
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--cuts", type=int, default=CUTS, help=f"how many cuts (default {CUTS})")
+    options.add_argument("--readers", type=int, default=READERS, help="streams at once at each of the two gateways")
+    options.add_argument("--quick", action="store_true", help="forty cuts")
+    options.add_argument("--seed", type=int, default=None, help="of the random moments")
+    given = options.parse_args()
+    random.seed(given.seed)
+    figures = Figures("resume")
+    with (
+        tempfile.TemporaryDirectory(dir=figures.folder) as folder,
+        Suite(Path(folder), env={"POPAGENT_LIVE_AGE_S": str(LIVE_AGE_S)}) as suite,
+    ):
+        wrong = uvloop.run(measure(suite, 40 if given.quick else given.cuts, given.readers, figures))
+    figures.write()
+    if wrong:
+        sys.exit("\n".join(wrong[:10]))
+
+
+if __name__ == "__main__":
+    main()
