@@ -1,0 +1,1 @@
+"""What happened: spans, logs and events of every service, in a PostgreSQL of its own."""
