@@ -45,5 +45,5 @@ def set_up(*, level: str = "INFO", plain: bool, redact: Callable[[str], str] = s
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter(plain=plain, redact=redact))
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for noisy in ("faststream", "httpx", "httpx2", "httpcore", "uvicorn.access", "nats"):
+    for noisy in ("faststream", "httpx", "httpx2", "httpcore", "uvicorn.access", "uvicorn.error", "nats"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

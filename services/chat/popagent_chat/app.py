@@ -17,29 +17,30 @@ from popagent_chat.settings import ChatSettings
 from popagent_chat.turns import snapshot, start, stop
 from popagent_chat.turns.worker import TurnWorker
 from popagent_chat.workspaces import handlers as workspaces
-from popagent_host import Host, ServiceDefinition
+from popagent_host import Service, ServiceDefinition
 from popagent_models.admission import Admission, parse_limits
 from popagent_models.settings import ModelSettings
 
 SLICES: Final = (workspaces, runtime_settings, models, sessions, delete, start, stop, snapshot)
 
 
-async def build(host: Host, settings: ChatSettings) -> None:
-    """Wire the slices to the host."""
-    model_settings = ModelSettings.load()
-    admission = Admission(parse_limits(model_settings.limits), host.pool.connect)
-    gateway = ModelGateway(model_settings, LocalModelSettings.load(), admission=admission, usage=UsageTable(host.pool))
-    worker = TurnWorker(host.pool, host.bus, host.holder, slots=settings.turn_slots)
-    deps = ChatDeps(host.pool, host.outbox, host.bus, settings.root(), gateway, worker)
-    await worker.start(deps, host.pulse)
+async def build(service: Service[ChatSettings]) -> None:
+    """Wire the slices to the host. At the stop turns end first, then the models' connections."""
+    settings = ModelSettings.load()
+    admission = Admission(parse_limits(settings.limits), service.pool.connect)
+    gateway = ModelGateway(settings, LocalModelSettings.load(), admission=admission, usage=UsageTable(service.pool))
+    service.on_stop(admission.close)
+    service.on_stop(gateway.close)
+    worker = TurnWorker(service.pool, service.bus, service.holder, slots=service.settings.turn_slots)
+    root = service.settings.root()
+    deps = ChatDeps(service.pool, service.outbox, service.bus, root, gateway, worker)
+    await worker.start(deps, service.pulse)
 
     async def stop_turns() -> None:
-        await worker.stop(settings.stop_grace_s)
+        await worker.stop(service.settings.stop_grace_s)
 
-    host.on_stop(stop_turns)
-    host.on_close(gateway.close)
-    host.on_close(admission.close)
-    host.serve(all_handlers(), deps)
+    service.on_stop(stop_turns)
+    service.serve(all_handlers(), deps)
 
 
 def all_handlers() -> Handlers[ChatDeps]:

@@ -1,7 +1,5 @@
 """`python -m popagent_docs_indexer`."""
 
-from popagent_docs_indexer.app import SERVICE
-from popagent_host import run
+from popagent_docs_indexer.app import main
 
-if __name__ == "__main__":
-    run(SERVICE)
+main()

@@ -1,14 +1,10 @@
-"""The docs-indexer service: starts, migrates, reports health and metrics; it offers nothing else yet."""
+"""Composition root of the docs-indexer: what is written: documentation and code. It offers nothing yet."""
 
 from __future__ import annotations
 
-from typing import Final
-
-from popagent_host import Host, ServiceDefinition, ServiceSettings
+from popagent_host import ServiceDefinition, ServiceSettings, run
 
 
-async def build(host: Host, settings: ServiceSettings) -> None:
-    """Add nothing to what every service has."""
-
-
-SERVICE: Final = ServiceDefinition("docs-indexer", ServiceSettings, build)
+def main() -> None:
+    """Run the service until it is told to stop."""
+    run(ServiceDefinition("docs-indexer", ServiceSettings))

@@ -1,7 +1,5 @@
 """`python -m popagent_evolution_worker`."""
 
-from popagent_evolution_worker.app import SERVICE
-from popagent_host import run
+from popagent_evolution_worker.app import main
 
-if __name__ == "__main__":
-    run(SERVICE)
+main()

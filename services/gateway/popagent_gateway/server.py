@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -15,15 +13,13 @@ from popagent_gateway.settings import GatewaySettings
 from popagent_gateway.streams.closing import Closing
 from popagent_kit.errors import ConfigurationError
 
-log = logging.getLogger(__name__)
-
 HEADER_BYTES: Final = 64 * 1024
 KEEP_ALIVE_S: Final = 20
 DATE_S: Final = 1.0
 
 
 class DoorServer(uvicorn.Server):
-    """At a signal, streams end first: uvicorn itself would wait for them, then cut them, and only then tell the app."""
+    """Leaves signals to the host, ends streams properly, and sleeps while there is nothing to do."""
 
     def __init__(self, app: ASGIApp, settings: GatewaySettings, closing: Closing) -> None:
         super().__init__(
@@ -45,7 +41,6 @@ class DoorServer(uvicorn.Server):
         self.closing = closing
         self.listening = asyncio.Event()
         self._exit_asked = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
 
     @property
     def port(self) -> int:
@@ -53,15 +48,15 @@ class DoorServer(uvicorn.Server):
         return int(self.servers[0].sockets[0].getsockname()[1])
 
     async def serve_until_asked(self) -> None:
-        """Serve until `ask_to_exit`, when somebody else looks after signals; else use `serve`."""
-        await self._serve()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so.
+        """Serve until `ask_to_exit`.
 
         Raises:
             ConfigurationError: The address cannot be had.
         """
+        await self._serve()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so; raises as `serve_until_asked` does."""
         try:
             await super().startup(sockets)
         except SystemExit as error:
@@ -72,16 +67,14 @@ class DoorServer(uvicorn.Server):
             ) from error
         self.listening.set()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End every stream now, then let uvicorn stop as it does."""
-        super().handle_exit(sig, frame)
-        self.ask_to_exit()
-
     def ask_to_exit(self) -> None:
-        """Close the door; `serve` returns when open requests ended or the drain time is over."""
+        """Close the door; `serve_until_asked` returns when open requests ended or the drain time is over.
+
+        Streams end here: uvicorn's own stop would wait for them, then cut them, and only then tell the application.
+        """
         self.should_exit = True
-        self.closing.set_from_signal()
-        self._loop.call_soon_threadsafe(self._exit_asked.set)
+        self.closing.set()
+        self._exit_asked.set()
 
     async def main_loop(self) -> None:
         """Wait for the exit with one wake-up a second instead of ten; it only refreshes the date header."""

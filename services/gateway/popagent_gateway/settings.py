@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr, field_validator, model_validator
 
-from popagent_kit.settings import Settings, reveal, setting
+from popagent_host import ServiceSettings
+from popagent_kit.settings import reveal, setting
 
 WILDCARDS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (recognised, not bound)
 
@@ -21,7 +22,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-class GatewaySettings(Settings):
+class GatewaySettings(ServiceSettings):
     """Where the door listens, who may enter, and how long its log of changes is kept."""
 
     host: str = setting("POPAGENT_HOST", "127.0.0.1", description="Address to listen on; any but loopback needs a key.")

@@ -20,6 +20,7 @@ from popagent_gateway.settings import GatewaySettings
 from popagent_gateway.streams.closing import Closing
 from popagent_gateway.streams.event_hub import EventHub
 from popagent_gateway.suite_health import SuiteHealth
+from popagent_kit import tasks
 from popagent_kit.settings import reveal
 from popagent_proto.common import HealthView
 from popagent_telemetry import register_secret
@@ -54,7 +55,5 @@ class Gateway:
     async def stop(self) -> None:
         """Stop what `start` began; the log of changes is written out. The server has stopped before."""
         await self.hub.stop()
-        if self._writer is not None:
-            self._writer.cancel()
-            await asyncio.gather(self._writer, return_exceptions=True)
+        await tasks.end(self._writer)
         await self.audit_log.flush()

@@ -10,8 +10,6 @@ import pytest
 
 from popagent_bus import Bus, Handlers
 from popagent_bus.streams import declare
-from popagent_db.bootstrap import bootstrap, role_dsn
-from popagent_db.migrate import migrate
 from popagent_db.pool import Pool, open_pool
 from popagent_gateway.server import DoorServer
 from popagent_gateway.settings import GatewaySettings
@@ -19,10 +17,9 @@ from popagent_gateway.wiring import Gateway
 from popagent_kit.errors import AppError
 from popagent_proto.base import Message, Request
 from popagent_proto.common import HealthView
-from popagent_testing.plugin import NatsAddress, Prepare, run_apart
+from popagent_testing.plugin import NatsAddress, run_apart
 
 HERE = "http://127.0.0.1:8420"
-PASSWORD = "gateway_test"
 
 Script = Callable[[Any], Any | Awaitable[Any]]
 
@@ -76,14 +73,9 @@ def nats_url(nats_server: NatsAddress) -> str:
     return nats_server.url
 
 
-async def migrate_gateway(dsn: str, _: str) -> None:
-    await bootstrap(dsn, ["gateway"], {"gateway": PASSWORD})
-    await migrate(role_dsn(dsn, "gateway", PASSWORD), "gateway")
-
-
 @pytest.fixture(scope="module")
-def gateway_dsn(templates: Callable[[str, Prepare], str]) -> str:
-    return role_dsn(templates("gateway", migrate_gateway), "gateway", PASSWORD)
+def gateway_dsn(service_database: Callable[[str], str]) -> str:
+    return service_database("gateway")
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import httpx2
 
 import popagent_gateway
 from popagent_bus import Bus
+from popagent_db.bootstrap import bootstrap, role_dsn
+from popagent_db.migrate import migrate
 from popagent_db.pool import Pool, open_pool
 from popagent_db.query import prepare_all
 from popagent_gateway.audit import BATCH_ENTRIES, DROPPED, AuditLog, Entry
@@ -16,9 +18,10 @@ from popagent_kit.clock import now
 from popagent_proto.chat.sessions import DeletedView, DeleteSession
 from popagent_testing.servers import PostgresServer
 
-from .conftest import HERE, Owner, make_settings, migrate_gateway, own_health
+from .conftest import HERE, Owner, make_settings, own_health
 
 KEY = "the-key-of-this-test"
+PASSWORD = "gateway_test"
 
 
 def entry(path: str = "/api/sessions") -> Entry:
@@ -63,9 +66,10 @@ async def test_a_change_is_kept_with_who_what_and_its_answer(bus: Bus, pool: Poo
 async def test_a_database_that_is_away_delays_no_answer_and_loses_no_entry(
     private_postgres: PostgresServer, bus: Bus, chat: Owner
 ) -> None:
-    await migrate_gateway(private_postgres.dsn(), "")
-    pool = await open_pool(private_postgres.dsn(), application_name="test", max_size=2)
-    await pool.execute("create table audit_log (like gateway.audit_log including all)")
+    await bootstrap(private_postgres.dsn(), ["gateway"], {"gateway": PASSWORD})
+    dsn = role_dsn(private_postgres.dsn(), "gateway", PASSWORD)
+    await migrate(dsn, "gateway")
+    pool = await open_pool(dsn, application_name="test", max_size=2)
     gateway = Gateway(make_settings(), bus, pool, own_health)
     chat.answer(DeleteSession, DeletedView(id="s1"))
     await gateway.start()

@@ -35,13 +35,15 @@ class Speaker:
     """What the owner of a turn says, chunk by chunk."""
 
     def __init__(self, bus: Bus, turn_id: str, next_chunk: int = 0) -> None:
-        self.publisher = LivePublisher(bus, live_subject("chat", "turns", turn_id), next_chunk=next_chunk)
+        self.publisher = LivePublisher(bus, live_subject("chat", "turns", turn_id))
+        self.next_chunk = next_chunk
 
-    async def say(self, *said: chunks.Chunk) -> None:
-        await self.publisher.send(self.publisher.next_chunk, len(said), encode_all(list(said)))
+    def say(self, *said: chunks.Chunk) -> None:
+        self.publisher.send(self.next_chunk, len(said), encode_all(list(said)))
+        self.next_chunk += len(said)
 
-    async def end(self, *said: chunks.Chunk) -> None:
-        await self.publisher.send(self.publisher.next_chunk, len(said), encode_all(list(said)) + DONE, end=True)
+    def end(self, *said: chunks.Chunk) -> None:
+        self.publisher.send(self.next_chunk, len(said), encode_all(list(said)) + DONE, end=True)
 
 
 def view(turn_id: str, **values: Any) -> TurnView:
@@ -77,11 +79,11 @@ def chunks_in(text: str) -> list[dict[str, Any]]:
 async def test_a_turn_streams_its_owners_bytes_as_they_are(served: Served, chat: Owner) -> None:
     said = [START, OPEN, *words(200), CLOSE, FINISH]
 
-    async def start(command: StartTurn) -> TurnView:
+    def start(command: StartTurn) -> TurnView:
         speaker = Speaker(chat.bus, command.turn_id)
-        await speaker.say(*said[:5])
-        await speaker.say(*said[5:100])
-        await speaker.end(*said[100:])
+        speaker.say(*said[:5])
+        speaker.say(*said[5:100])
+        speaker.end(*said[100:])
         return view(command.turn_id)
 
     chat.answer(StartTurn, start)
@@ -113,7 +115,7 @@ async def test_a_turn_streams_its_owners_bytes_as_they_are(served: Served, chat:
 async def test_the_first_words_arrive_while_the_turn_runs(served: Served, chat: Owner) -> None:
     speakers: list[Speaker] = []
 
-    async def start(command: StartTurn) -> TurnView:
+    def start(command: StartTurn) -> TurnView:
         speakers.append(Speaker(chat.bus, command.turn_id))
         return view(command.turn_id)
 
@@ -121,9 +123,9 @@ async def test_the_first_words_arrive_while_the_turn_runs(served: Served, chat: 
 
     async with stream(served.http, "POST", "/api/chat", json=body()) as answer:
         lines = answer.aiter_lines()
-        await speakers[0].say(START)
+        speakers[0].say(START)
         first = await anext(lines)
-        await speakers[0].end(FINISH)
+        speakers[0].end(FINISH)
         rest = [line async for line in lines]
 
     assert json.loads(first.removeprefix("data: ")) == START
@@ -131,8 +133,8 @@ async def test_the_first_words_arrive_while_the_turn_runs(served: Served, chat: 
 
 
 async def test_the_idempotency_key_is_the_turns_id(served: Served, chat: Owner) -> None:
-    async def start(command: StartTurn) -> TurnView:
-        await Speaker(chat.bus, command.turn_id).end(START, FINISH)
+    def start(command: StartTurn) -> TurnView:
+        Speaker(chat.bus, command.turn_id).end(START, FINISH)
         return view(command.turn_id)
 
     chat.answer(StartTurn, start)
@@ -162,12 +164,12 @@ async def test_a_refused_turn_is_json_and_leaves_no_subscription(served: Served,
 async def test_the_same_message_again_follows_the_turn_that_runs(served: Served, chat: Owner) -> None:
     running = new_id()
     speaker = Speaker(chat.bus, running)
-    await speaker.say(START, OPEN, *words(3))
+    speaker.say(START, OPEN, *words(3))
     chat.answer(StartTurn, view(running, created=False))
     chat.answer(SnapshotTurn, snapshot(running, [START, OPEN, *words(3)], 5))
 
     async with stream(served.http, "POST", "/api/chat", json=body()) as answer:
-        await speaker.end(*words(2, "x"), CLOSE, FINISH)
+        speaker.end(*words(2, "x"), CLOSE, FINISH)
         text = (await answer.aread()).decode()
 
     assert chunks_in(text) == [START, OPEN, *words(3), *words(2, "x"), CLOSE, FINISH]
@@ -199,17 +201,17 @@ async def test_who_joins_late_gets_the_snapshot_and_every_frame_after_it(served:
     turn_id = new_id()
     said = words(500)
     speaker = Speaker(chat.bus, turn_id)
-    await speaker.say(START, OPEN)
+    speaker.say(START, OPEN)
     for number in range(0, 400, 7):
-        await speaker.say(*said[number : min(number + 7, 400)])
+        speaker.say(*said[number : min(number + 7, 400)])
     await chat.bus.flush()
     # The checkpoint is older than what was said, and lies inside a frame.
     chat.answer(SnapshotTurn, snapshot(turn_id, [START, OPEN, *said[:250]], 252))
 
     async with stream(served.http, "GET", "/api/chat/s1/stream") as answer:
         for word in said[400:]:
-            await speaker.say(word)
-        await speaker.end(CLOSE, FINISH)
+            speaker.say(word)
+        speaker.end(CLOSE, FINISH)
         text = (await answer.aread()).decode()
 
     assert chunks_in(text) == [START, OPEN, *said, CLOSE, FINISH]
@@ -228,9 +230,9 @@ async def test_any_number_of_clients_see_the_same_turn(served: Served, chat: Own
     async with asyncio.TaskGroup() as group:
         watching = [group.create_task(watch()) for _ in range(10)]
         for chunk in said[:-1]:
-            await speaker.say(chunk)
+            speaker.say(chunk)
             await asyncio.sleep(0)
-        await speaker.end(said[-1])
+        speaker.end(said[-1])
 
     assert {task.result() for task in watching} == {(encode_all(said) + DONE).decode()}
 
@@ -280,7 +282,7 @@ async def test_silence_is_filled_with_heartbeats_and_a_living_turn_goes_on(
         pings = 0
         while len(chat.asked) < 4:
             pings += (await anext(lines)) == ": ping"
-        await Speaker(chat.bus, turn_id, 1).end(FINISH)
+        Speaker(chat.bus, turn_id, 1).end(FINISH)
         rest = [line async for line in lines if line.startswith("data")]
 
     assert pings >= 6
@@ -362,12 +364,12 @@ async def test_a_slow_client_holds_no_memory_and_misses_nothing(
     most_waiting = 0
 
     async with stream(served.http, "GET", "/api/chat/s1/stream") as answer:
-        await speaker.say(START, OPEN)
+        speaker.say(START, OPEN)
         for chunk in long:
-            await speaker.say(chunk)
+            speaker.say(chunk)
             await asyncio.sleep(0.001)
             most_waiting = max(most_waiting, feeds[0]._waiting_bytes)
-        await speaker.end(CLOSE, FINISH)
+        speaker.end(CLOSE, FINISH)
         await chat.bus.flush()
         text = (await answer.aread()).decode()
 

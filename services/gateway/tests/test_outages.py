@@ -44,9 +44,9 @@ async def test_nats_killed_in_mid_turn_costs_no_chunk(private_nats: NatsServer, 
                 private_nats.kill()
             if number == 250:
                 private_nats.start()
-            await speaker.say(chunk)
+            speaker.say(chunk)
             await asyncio.sleep(0.001)
-        await speaker.end(said[-1])
+        speaker.end(said[-1])
         text = await reading
 
     assert text == encode_all(said) + DONE
@@ -71,9 +71,9 @@ async def test_the_whole_path_works_with_the_rights_that_the_matrix_gives(
     said = [START, OPEN, *words(50), CLOSE, FINISH]
     turn_ids: list[str] = []
 
-    async def start(command: StartTurn) -> TurnView:
+    def start(command: StartTurn) -> TurnView:
         turn_ids.append(command.turn_id)
-        await Speaker(chat.bus, command.turn_id).end(*said)
+        Speaker(chat.bus, command.turn_id).end(*said)
         return view(command.turn_id)
 
     chat.answer(StartTurn, start)
@@ -114,14 +114,14 @@ async def test_a_killed_gateway_is_forgotten_and_another_one_shows_the_whole_tur
     server, serving = await serve(other, make_settings(port=0))
 
     async with stream(served.http, "GET", "/api/chat/s1/stream") as answer:
-        await speaker.say(*said[:20])
+        speaker.say(*said[:20])
         await anext(answer.aiter_lines())
     async with (
         httpx2.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as http,
         stream(http, "GET", "/api/chat/s1/stream") as resumed,
     ):
-        await speaker.say(*said[20:30])
-        await speaker.end(*said[30:])
+        speaker.say(*said[20:30])
+        speaker.end(*said[30:])
         text = await resumed.aread()
 
     assert text == encode_all(said) + DONE

@@ -1,7 +1,5 @@
 """`python -m popagent_scheduler`."""
 
-from popagent_host import run
-from popagent_scheduler.app import SERVICE
+from popagent_scheduler.app import main
 
-if __name__ == "__main__":
-    run(SERVICE)
+main()

@@ -1,7 +1,5 @@
 """`python -m popagent_task_runner`."""
 
-from popagent_host import run
-from popagent_task_runner.app import SERVICE
+from popagent_task_runner.app import main
 
-if __name__ == "__main__":
-    run(SERVICE)
+main()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 
 class Closing:
-    """Set once; belongs to one event loop, and only `set_from_signal` may be called outside of it."""
+    """Set once, and never unset."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._listeners: set[Callable[[], None]] = set()
         self.is_set = False
 
@@ -19,10 +17,6 @@ class Closing:
         self.is_set = True
         for listener in tuple(self._listeners):
             listener()
-
-    def set_from_signal(self) -> None:
-        """Do the same from a signal handler."""
-        self._loop.call_soon_threadsafe(self.set)
 
     def add(self, listener: Callable[[], None]) -> None:
         """Call `listener` when the door closes, at once when it has closed."""

@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 
 from popagent_bus import Bus
 from popagent_gateway.suite_health import SuiteHealth
+from popagent_kit import tasks
 from popagent_proto.http import SuiteHealthView
 
 log = logging.getLogger(__name__)
@@ -54,9 +55,7 @@ class EventHub:
         """Stop watching health and reconnections."""
         for undo in self._undo:
             undo()
-        if self._watch is not None:
-            self._watch.cancel()
-            await asyncio.gather(self._watch, return_exceptions=True)
+        await tasks.end(self._watch)
 
     def add(self, listener: Listener) -> None:
         """Wake `listener` from now on; one that wants health is told what is known."""

@@ -12,6 +12,7 @@ from popagent_bus import Bus
 from popagent_bus.live import END, LiveGapError, LiveReader
 from popagent_gateway.streams.mailbox import Mailbox
 from popagent_gateway.streams.sse import HEARTBEAT_S
+from popagent_kit import tasks
 from popagent_kit.errors import AppError, NotFoundError
 from popagent_proto.chat.turns import SnapshotTurn
 from popagent_proto.matrix import live_subject
@@ -115,9 +116,7 @@ class TurnFeed:
 
     async def release(self) -> None:
         """Give back the subscription of a feed that is not followed any further."""
-        if self._pump is not None:
-            self._pump.cancel()
-            await asyncio.gather(self._pump, return_exceptions=True)
+        await tasks.end(self._pump)
         await self._reader.close()
 
     async def events(self) -> AsyncIterator[bytes]:
