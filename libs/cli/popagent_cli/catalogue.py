@@ -1,0 +1,57 @@
+"""Every command: where its code is, its line in `--help` and its group there; code is loaded when it is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`place` is `module:attribute`; `help` is the first sentence of the command's own help, which a test compares."""
+
+    place: str
+    help: str
+
+
+_LOCAL: Final = "popagent_local.commands"
+
+SECTIONS: Final[dict[str, dict[str, Entry]]] = {
+    "Talk": {
+        "chat": Entry("popagent_cli.chat:chat", "Ask, and watch the answer grow."),
+        "watch": Entry("popagent_cli.chat:watch", "Watch the answer that is being written in a session."),
+        "stop": Entry("popagent_cli.chat:stop", "Stop the answer that is being written; what was written is kept."),
+        "sessions": Entry("popagent_cli.sessions:sessions", "Find, name, archive and delete conversations."),
+        "history": Entry("popagent_cli.history:history", "Export a whole conversation as Markdown or JSON."),
+    },
+    "Set up": {
+        "models": Entry("popagent_cli.models:models", "Show which models can answer."),
+        "workspace": Entry("popagent_cli.workspaces:workspace", "The folders that agents may work in."),
+        "settings-show": Entry("popagent_cli.settings:show", "Show the settings of a section."),
+        "settings-patch": Entry("popagent_cli.settings:patch", "Change settings of a section."),
+    },
+    "Look inside": {
+        "health": Entry("popagent_cli.health:health", "Show how every service is; exit code 1 when not ready."),
+        "events": Entry("popagent_cli.events:events", "Follow what happens, line by line, until Ctrl-C."),
+        "traces": Entry("popagent_cli.traces:traces", "See where the time of a turn went."),
+        "openapi": Entry("popagent_cli.openapi:openapi", "Print the description of the HTTP API (OpenAPI, JSON)."),
+    },
+    "Run it on this machine": {
+        "up": Entry(f"{_LOCAL}:up", "Start everything and stay in the foreground; Ctrl-C stops all of it."),
+        "down": Entry(f"{_LOCAL}:down", "Stop everything; returns when all is gone."),
+        "status": Entry(
+            f"{_LOCAL}:status",
+            "Show what runs, where it listens, and whether it is well; exit code 1 when something is not.",
+        ),
+        "logs": Entry(f"{_LOCAL}:logs", "Show the logs of all programs, or of one."),
+        "doctor": Entry(f"{_LOCAL}:doctor", "Check what this machine must offer; every failure says its fix."),
+        "config": Entry(
+            f"{_LOCAL}:config", "Show every setting, its value and where it comes from; secrets stay hidden."
+        ),
+        "model": Entry(f"{_LOCAL}:model", "The weights of the embedded model."),
+        "bootstrap": Entry(f"{_LOCAL}:bootstrap", "Make roles, schemas, extensions and streams; may be repeated."),
+        "migrate": Entry(f"{_LOCAL}:migrate", "Bring every schema up to date; may be repeated."),
+        "install-service": Entry(f"{_LOCAL}:install_service", "Write a systemd unit that keeps popagent running."),
+    },
+}
+COMMANDS: Final = {name: entry for section in SECTIONS.values() for name, entry in section.items()}

@@ -1,0 +1,35 @@
+"""`popagent health`: how every service is."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from popagent_cli.client import Client, with_client
+from popagent_cli.errors import FAILED
+from popagent_cli.printing import as_json_option, print_json, print_table
+
+
+@click.command()
+@as_json_option
+@with_client
+def health(client: Client, as_json: bool) -> None:
+    """Show how every service is; exit code 1 when not ready.
+
+    Ready means that the application's and the observability PostgreSQL answer.
+    """
+    status, view = client.answer("/api/health")
+    if as_json:
+        print_json(view)
+    else:
+        rows = [[name, "ok" if state == "ok" else "not ok", _reason(state)] for name, state in view["checks"].items()]
+        for service in view["services"]:
+            bad = [f"{name}: {state}" for name, state in service["checks"].items() if state != "ok"]
+            rows.append([service["service"], "ok" if service["ready"] else "not ready", "; ".join(bad)])
+        print_table(["PART", "STATE", "WHY"], rows)
+    sys.exit(0 if status == 200 else FAILED)
+
+
+def _reason(state: str) -> str:
+    return "" if state == "ok" else state

@@ -1,0 +1,166 @@
+"""`popagent sessions`: conversations as people see them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from popagent_cli.client import ID, Client, with_client
+from popagent_cli.errors import CliError
+from popagent_cli.history import all_messages
+from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
+from popagent_cli.safe_text import one_safe_line
+from popagent_cli.transcript import as_markdown
+from popagent_cli.workspaces import find_workspace
+
+session_argument = click.argument("session", type=ID)
+
+
+@click.group()
+def sessions() -> None:
+    """Find, name, archive and delete conversations."""
+
+
+@sessions.command(name="list")
+@click.option("--archived", is_flag=True, help="Those that were put away.")
+@click.option("--workspace", "workspace", help="Only those of one workspace, by name or id.")
+@click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 10_000))
+@as_json_option
+@with_client
+def list_sessions(client: Client, archived: bool, workspace: str | None, limit: int, as_json: bool) -> None:
+    """List sessions, newest activity first."""
+    workspace_id = find_workspace(client, workspace)["id"] if workspace else None
+    page = client.pages("/api/sessions", limit, archived=str(archived).lower(), workspaceId=workspace_id)
+    if as_json:
+        print_json(page)
+        return
+    if not page["items"]:
+        note("Nothing is archived." if archived else "There are no sessions yet. Begin one: popagent chat 'Hello'")
+        return
+    print_sessions(page["items"])
+    if page["nextCursor"]:
+        note(f"There are more: --limit {limit * 4}")
+
+
+def print_sessions(items: list[dict[str, Any]]) -> None:
+    """Print one line a session."""
+    rows = [[row["id"], local_time(row["updatedAt"]), _mark(row), row["title"] or "(no title)"] for row in items]
+    print_table(["SESSION", "LAST ACTIVE", "", "TITLE"], rows)
+
+
+def _mark(row: dict[str, Any]) -> str:
+    return "answering" if row["runningTurnId"] else ""
+
+
+@sessions.command()
+@click.option("--id", "session_id", type=ID, help="An id of your own; by default a new one.")
+@click.option("--title", help="A title; by default the beginning of the first message.")
+@click.option("--workspace", "workspace", help="Name or id; by default the default workspace.")
+@as_json_option
+@with_client
+def new(client: Client, session_id: str | None, title: str | None, workspace: str | None, as_json: bool) -> None:
+    """Make an empty session and print its id."""
+    body: dict[str, Any] = {"id": session_id, "title": title}
+    if workspace:
+        body["workspaceId"] = find_workspace(client, workspace)["id"]
+    made = client.send("POST", "/api/sessions", {key: value for key, value in body.items() if value is not None})
+    _show_changed(made, as_json, made["id"])
+
+
+@sessions.command()
+@session_argument
+@click.option("--last", default=20, show_default=True, type=click.IntRange(1, 200), help="How many messages.")
+@as_json_option
+@with_client
+def show(client: Client, session: str, last: int, as_json: bool) -> None:
+    """Show a session and its newest messages; `popagent history` exports all of them."""
+    view = client.get(f"/api/sessions/{session}", limit=last)
+    if as_json:
+        print_json(view)
+        return
+    title = one_safe_line(view["title"]) or "(no title)"
+    click.echo(f"{click.style(title, bold=True)}\n")
+    state = ["archived"] if view["archivedAt"] else []
+    state += ["an answer is being written: popagent watch " + session] if view["runningTurnId"] else []
+    click.echo(f"  id         {view['id']}")
+    click.echo(f"  workspace  {view['workspaceId']}")
+    click.echo(f"  created    {local_time(view['createdAt'])}, last active {local_time(view['updatedAt'])}")
+    if state:
+        click.echo(f"  state      {', '.join(state)}")
+    click.echo()
+    if view["previousCursor"]:
+        note(f"Earlier messages: popagent history {session}\n")
+    click.echo(as_markdown(view["messages"]) or "There are no messages yet.")
+
+
+@sessions.command()
+@session_argument
+@click.argument("title")
+@as_json_option
+@with_client
+def rename(client: Client, session: str, title: str, as_json: bool) -> None:
+    """Give a session a title."""
+    view = _patch(client, session, {"title": title})
+    _show_changed(view, as_json, f"{session} is now called {one_safe_line(view['title'])}")
+
+
+@sessions.command()
+@session_argument
+@as_json_option
+@with_client
+def archive(client: Client, session: str, as_json: bool) -> None:
+    """Put a session away; `restore` brings it back."""
+    _show_changed(_patch(client, session, {"archived": True}), as_json, f"{session} is archived")
+
+
+@sessions.command()
+@session_argument
+@as_json_option
+@with_client
+def restore(client: Client, session: str, as_json: bool) -> None:
+    """Bring an archived session back."""
+    _show_changed(_patch(client, session, {"archived": False}), as_json, f"{session} is back")
+
+
+@sessions.command()
+@session_argument
+@click.option("--keep", required=True, type=click.IntRange(min=0), help="How many messages stay, from the beginning.")
+@as_json_option
+@with_client
+def shorten(client: Client, session: str, keep: int, as_json: bool) -> None:
+    """Go back to an earlier message; what followed is no longer part of the session."""
+    view, messages = all_messages(client, session)
+    if keep >= len(messages):
+        raise CliError(f"The session has {len(messages)} messages; --keep must be smaller.")
+    body = {"revision": view["revision"], "messages": [{"id": message["id"]} for message in messages[:keep]]}
+    shortened = client.send("PUT", f"/api/sessions/{session}", body)
+    _show_changed(shortened, as_json, f"{session} now ends after message {keep} of {len(messages)}")
+
+
+@sessions.command()
+@session_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_json_option
+@with_client
+def delete(client: Client, session: str, yes: bool, as_json: bool) -> None:
+    """Delete a session for good; what runs in it is stopped first. Asks before, on a terminal."""
+    if not yes and sys.stdin.isatty():
+        title = one_safe_line(client.get(f"/api/sessions/{session}", limit=1)["title"], 60)
+        if not click.confirm(f"Delete “{title}” for good?", err=True):
+            raise CliError("Nothing was deleted.")
+    _show_changed(client.send("DELETE", f"/api/sessions/{session}"), as_json, f"{session} is deleted")
+
+
+def _patch(client: Client, session: str, change: dict[str, Any]) -> dict[str, Any]:
+    revision = client.get(f"/api/sessions/{session}", limit=1)["revision"]
+    changed: dict[str, Any] = client.send("PATCH", f"/api/sessions/{session}", {"revision": revision, **change})
+    return changed
+
+
+def _show_changed(view: dict[str, Any], as_json: bool, sentence: str) -> None:
+    if as_json:
+        print_json(view)
+    else:
+        click.echo(sentence)

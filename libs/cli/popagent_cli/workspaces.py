@@ -1,0 +1,72 @@
+"""`popagent workspace`: the folders that agents may work in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from popagent_cli.client import Client, with_client
+from popagent_cli.errors import CliError
+from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
+from popagent_cli.safe_text import one_safe_line
+
+
+@click.group()
+def workspace() -> None:
+    """The folders that agents may work in."""
+
+
+@workspace.command(name="list")
+@as_json_option
+@with_client
+def list_workspaces(client: Client, as_json: bool) -> None:
+    """List workspaces, the default one first."""
+    page = client.pages("/api/workspaces", 10_000)
+    if as_json:
+        print_json(page)
+        return
+    if not page["items"]:
+        note("No folder is registered. Register one below the workspace root: popagent workspace add FOLDER")
+        return
+    rows = [
+        [row["name"], row["path"], "*" if row["isDefault"] else "", local_time(row["createdAt"]), row["id"]]
+        for row in page["items"]
+    ]
+    print_table(["NAME", "PATH", "DEFAULT", "SINCE", "ID"], rows, flexible=1)
+
+
+@workspace.command()
+@click.argument("path")
+@click.option("--name", help="By default the last part of the path.")
+@as_json_option
+@with_client
+def add(client: Client, path: str, name: str | None, as_json: bool) -> None:
+    """Register a folder that exists below the workspace root; PATH is relative to that root.
+
+    `popagent config` shows the root: POPAGENT_WORKSPACE_ROOT.
+    """
+    body = {"name": name or path.rstrip("/").rpartition("/")[2] or path, "path": path}
+    made = client.send("POST", "/api/workspaces", body)
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(f"{one_safe_line(made['name'])} is registered; use it: popagent chat --workspace {made['id']} ...")
+
+
+def find_workspace(client: Client, name_or_id: str) -> dict[str, Any]:
+    """Return the workspace with this id, else with this name.
+
+    Raises:
+        CliError: None has it, or several have the name.
+    """
+    items: list[dict[str, Any]] = client.pages("/api/workspaces", 10_000)["items"]
+    found = [row for row in items if row["id"] == name_or_id]
+    found = found or [row for row in items if row["name"].casefold() == name_or_id.casefold()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(row["id"] for row in found)
+        raise CliError(f"Several workspaces are called {name_or_id!r}; give the id: {ids}.")
+    names = ", ".join(one_safe_line(row["name"], 60) for row in items[:10]) or "none yet"
+    raise CliError(f"There is no workspace {name_or_id!r}. There are: {names}.")

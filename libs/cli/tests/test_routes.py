@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+from fastapi.routing import APIRoute
+
+from popagent_cli.catalogue import COMMANDS
+from popagent_cli.main import main
+from popagent_cli.routes import VERBS
+from popagent_gateway.api import make_api
+from popagent_local.commands import local
+from popagent_uistream import chunks as c
+
+TRACE = "0" * 31 + "1"
+# How each verb is called so that it reaches its route.
+CALLS: dict[str, list[str]] = {
+    "chat": ["chat", "Hello"],
+    "watch": ["watch", "s1"],
+    "stop": ["stop", "s1"],
+    "sessions list": ["sessions", "list"],
+    "sessions new": ["sessions", "new"],
+    "sessions show": ["sessions", "show", "s1"],
+    "sessions shorten": ["sessions", "shorten", "s1", "--keep", "1"],
+    "sessions rename": ["sessions", "rename", "s1", "A title"],
+    "sessions delete": ["sessions", "delete", "s1"],
+    "workspace list": ["workspace", "list"],
+    "workspace add": ["workspace", "add", "code/house"],
+    "models": ["models"],
+    "settings-show agent-runtime": ["settings-show", "agent-runtime"],
+    "settings-patch agent-runtime": ["settings-patch", "agent-runtime", '{"supervisorMaxSteps":64}'],
+    "events": ["events"],
+    "health": ["health"],
+    "traces list": ["traces", "list"],
+    "traces show": ["traces", "show", TRACE],
+    "traces store": ["traces", "store"],
+    "openapi": ["openapi"],
+}
+
+
+def test_every_route_of_the_api_has_a_verb_and_no_verb_is_left_without_its_route() -> None:
+    routes = {
+        (method, route.path) for route in make_api().routes if isinstance(route, APIRoute) for method in route.methods
+    }
+
+    assert routes == set(VERBS)
+
+
+def test_every_route_under_api_is_among_those_enumerated() -> None:
+    others = [r.path for r in make_api().routes if not isinstance(r, APIRoute)]  # type: ignore[attr-defined]
+
+    assert not [path for path in others if path.startswith("/api")]
+
+
+@pytest.mark.parametrize(("route", "verb"), VERBS.items(), ids=[f"{m} {p}" for m, p in VERBS])
+def test_the_verb_of_a_route_really_asks_it(route: tuple[str, str], verb: str, peer: Any, run: Any) -> None:
+    peer.script.chunks = [c.start(message_id="a"), c.start_step(), c.finish_step(), c.finish()]
+    if verb == "events":
+        # Once, then a refusal, which ends the command.
+        peer.answers["events"] = lambda _: None if len(peer.asked) == 1 else ({"error": "no", "code": "x"}, 401)
+
+    result = run(*CALLS[verb])
+
+    assert verb in [asked.verb for asked in peer.asked if asked.method == route[0]]
+    assert verb == "events" or result.exit_code == 0, result.output
+
+
+def test_the_catalogue_says_what_the_commands_say_and_knows_every_local_one() -> None:
+    context = click.Context(main, info_name="popagent")
+
+    for name, entry in COMMANDS.items():
+        command = main.get_command(context, name)  # type: ignore[attr-defined]
+        assert command is not None
+        assert command.name == name
+        assert command.get_short_help_str(limit=200) == entry.help, name
+    assert set(local.commands) <= set(COMMANDS)
