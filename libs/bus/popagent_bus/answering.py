@@ -83,7 +83,7 @@ class Answering:
         if subscription is not None and not self.connection.client.is_closed:
             try:
                 async with asyncio.timeout(STOP_WITHIN_S):
-                    await subscription.drain()
+                    await self.connection.leave(subscription)
             except (nats.errors.Error, TimeoutError) as error:
                 log.warning("could not leave the queue group cleanly", extra={"reason": repr(error)})
             subscriber.subscription = None  # else FastStream unsubscribes what is gone

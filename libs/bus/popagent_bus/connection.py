@@ -7,7 +7,8 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import nats.errors
 import nats.js.errors
@@ -28,6 +29,7 @@ from popagent_telemetry import register_secret
 CONNECT_TIMEOUT_S: Final = 30.0
 RECONNECT_WAIT_S: Final = 0.15
 PUBLISH_TIMEOUT_S: Final = 2.0
+FLUSH_TIMEOUT_S: Final = 5
 DIRECT_GET_TIMEOUT_S: Final = 2.0
 DIRECT_GET_MESSAGES: Final = 1_000
 DIRECT_GET_BYTES: Final = 4 * 1024 * 1024
@@ -58,8 +60,7 @@ class StoredPage:
     pending: int
 
 
-@dataclass(frozen=True, slots=True)
-class StreamState:
+class StreamState(NamedTuple):
     """Identity changes when the stream was made anew; `last_seq` is 0 in an empty one."""
 
     identity: str
@@ -80,7 +81,7 @@ class Connection:
     """One process's connection; `client` is for what this class does not offer."""
 
     def __init__(self, url: str, *, service: str, user: str | None = None, password: str | None = None) -> None:
-        register_secret(password, "nats")
+        register_secret(password or urlsplit(url).password, "nats")
         self.service = service
         self.state = BusState()
         self.broker = _make_broker(self, url, user, password)
@@ -243,12 +244,21 @@ class Connection:
 
         return await self.client.subscribe(subject, cb=woken)
 
-    async def flush(self, timeout_s: float = 5.0) -> None:
-        """Wait until the server has everything sent so far."""
+    async def flush(self) -> None:
+        """Wait until the server has processed everything sent so far, subscriptions too."""
         try:
-            await self.client.flush(timeout=int(timeout_s))
+            # The client writes its PING ahead of what is buffered: only the answer to a second one proves anything.
+            await self.client.flush(timeout=FLUSH_TIMEOUT_S)
+            await self.client.flush(timeout=FLUSH_TIMEOUT_S)
         except (nats.errors.Error, TimeoutError) as error:
             log.warning("could not flush to NATS", extra={"reason": _reason(error)})
+
+    async def leave(self, subscription: Subscription) -> None:
+        """End a subscription so that every message that the server had given to us is handled."""
+        # The client's own drain has the same flaw as its flush: what came between PING and UNSUB would be lost.
+        await self.client._send_unsubscribe(subscription._id)
+        await self.flush()
+        await subscription.drain()  # type: ignore[no-untyped-call]
 
     def in_background(self, work: Awaitable[None], name: str) -> None:
         """Run `work` beside the caller; an error is logged."""

@@ -1,3 +1,3 @@
-from popagent_testing.suite_bus import connect_as, suite_nats
+from popagent_testing.suite_bus import connect_as, shared_suite_nats, suite_nats
 
-__all__ = ["connect_as", "suite_nats"]
+__all__ = ["connect_as", "shared_suite_nats", "suite_nats"]

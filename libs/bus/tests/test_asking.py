@@ -20,9 +20,14 @@ from popagent_kit.errors import (
 )
 from popagent_telemetry import current_trace_id, span
 from popagent_testing.servers import NatsServer
-from popagent_testing.suite_bus import ConnectAs, Echo, EchoView, Look, StopOne, until
+from popagent_testing.suite_bus import ConnectAs, Echo, EchoView, Look, StopOne
 
 handlers: Handlers[list[str]] = Handlers()
+
+
+@pytest.fixture
+def suite_nats(shared_suite_nats: NatsServer) -> NatsServer:
+    return shared_suite_nats
 
 
 class OddError(AppError):
@@ -215,35 +220,6 @@ async def test_a_slow_request_does_not_hold_the_others(gateway: Bus) -> None:
 
     assert perf_counter() - started < 0.3
     await asyncio.gather(*slow)
-
-
-async def test_requests_wait_for_nats_and_go_on_after_its_restart(gateway: Bus, suite_nats: NatsServer) -> None:
-    await gateway.ask(Echo(text="before"))
-    suite_nats.kill()
-    await until(lambda: not gateway.connected)
-    asking = asyncio.create_task(gateway.ask(Echo(text="after")))
-    await asyncio.sleep(0.3)
-    suite_nats.start()
-
-    assert (await asking).text == "after"
-    assert gateway.state.problem() is None
-
-
-async def test_while_nats_is_gone_a_question_is_refused_within_the_patience(
-    gateway: Bus, suite_nats: NatsServer
-) -> None:
-    suite_nats.kill()
-    await until(lambda: not gateway.connected)
-
-    started = perf_counter()
-    with pytest.raises(UnavailableError):
-        await gateway.ask(Echo(text="x"), patience_s=0.5)
-    with pytest.raises(UnavailableError):
-        await gateway.publish("popagent.gateway.evt.tests-x.v1", b"{}", "id-1")
-
-    assert perf_counter() - started < 2
-    assert gateway.state.problem() == "not connected to NATS"
-    suite_nats.start()
 
 
 async def test_two_instances_restarted_in_turn_lose_no_request(connect_as: ConnectAs, gateway: Bus, chat: Bus) -> None:

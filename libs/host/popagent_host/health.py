@@ -41,31 +41,38 @@ class Health:
         self._checks: dict[str, tuple[Check, bool]] = {}
         self._seen: HealthView | None = None
         self._seen_at = 0.0
+        self._changes = 0
+        self._seen_changes = 0
         self._look = asyncio.Lock()
 
     def add(self, name: str, check: Check, *, decisive: bool = True) -> None:
         """Add a check; one that is not decisive is shown and does not make the service unready."""
         self._checks[name] = (check, decisive)
-        self._seen = None
+        self._changes += 1
 
     def move_to(self, state: str) -> None:
         """Say where the process is in its life: starting, ok, stopping."""
         self.state = state
-        self._seen = None
+        self._changes += 1
 
     async def view(self) -> HealthView:
         """Return how the service is, at most half a second old."""
         loop = asyncio.get_running_loop()
         async with self._look:
-            if self._seen is None or loop.time() - self._seen_at > FRESH_S:
+            if self._seen is None or self._seen_changes != self._changes or loop.time() - self._seen_at > FRESH_S:
                 self._seen = await self._ask()
                 self._seen_at = loop.time()
                 READY.set(self._seen.ready)
             return self._seen
 
     async def _ask(self) -> HealthView:
-        names = list(self._checks)
-        results = await asyncio.gather(*(self._result(self._checks[name][0]) for name in names))
+        while True:
+            # What changes while the checks run, a state or a check more, would make a view of two moments.
+            self._seen_changes = self._changes
+            names = list(self._checks)
+            results = await asyncio.gather(*(self._result(self._checks[name][0]) for name in names))
+            if self._seen_changes == self._changes:
+                break
         checks = dict(zip(names, results, strict=True))
         bad = [name for name, result in checks.items() if result != OK and self._checks[name][1]]
         if self.state != OK:

@@ -79,12 +79,13 @@ async def live(definition: ServiceDefinition[S], settings: S, stop: asyncio.Even
         starting = asyncio.create_task(_start(definition, settings, health, closing, failed))
         waiting = asyncio.create_task(asked.wait())
         try:
-            await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
                 health.move_to(OK)
                 log.info("%s is ready", definition.name)
-                await asyncio.wait({waiting, failed}, return_when=asyncio.FIRST_COMPLETED)
+                ends: list[asyncio.Future[Any]] = [waiting, failed]
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 if failed.done():
                     failed.result()
         except AppError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import ClassVar, Final, Protocol
 
 import pytest
@@ -13,6 +14,7 @@ from popagent_bus.streams import declare
 from popagent_kit.ids import Id
 from popagent_proto import matrix
 from popagent_proto.base import Command, Event, Message, Query, View
+from popagent_testing.plugin import run_apart
 from popagent_testing.servers import NatsServer
 
 PASSWORDS: Final = {name: f"password-of-{name}" for name in ("admin", *matrix.BY_NAME)}
@@ -28,10 +30,22 @@ class ConnectAs(Protocol):
 
 @pytest.fixture
 async def suite_nats(make_nats: Callable[[str], NatsServer]) -> NatsServer:
-    """A private server with every user of the matrix and all streams."""
+    """A private server with every user of the matrix and all streams; `shared_suite_nats` costs less."""
     server = make_nats(matrix.nats_authorization(PASSWORDS))
     await declare(server.url, matrix.ADMIN_USER, PASSWORDS["admin"])
     return server
+
+
+@pytest.fixture(scope="session")
+def shared_suite_nats(server_folder: Path) -> Iterator[NatsServer]:
+    """The same for the whole run: for tests that neither break it nor mind what others left in its streams."""
+    folder = server_folder / "suite-nats"
+    folder.mkdir(exist_ok=True)
+    server = NatsServer(folder, config=matrix.nats_authorization(PASSWORDS))
+    server.start()
+    run_apart(declare(server.url, matrix.ADMIN_USER, PASSWORDS["admin"]))
+    yield server
+    server.kill()
 
 
 @pytest.fixture
