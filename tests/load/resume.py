@@ -78,7 +78,7 @@ class Reader:
 
         async def ask() -> Answer | None:
             async with self.talk.open_chat(prompt, session, message_id=message_id) as stream:
-                return await read(stream, leave_at) if stream.answer.status == 200 else None
+                return await read(stream, leave_at) if stream.answer.status == 200 else await refused(stream)
 
         return await until_answered(ask)
 
@@ -93,7 +93,7 @@ class Reader:
                     stream.answer.done = True
                     return stream.answer
                 if stream.answer.status != 200:
-                    return None
+                    return await refused(stream)
                 self.tally.joined_running += 1
                 self.tally.back_ms.append((time.perf_counter() - cut_at) * 1_000)
                 return await read(stream, None)
@@ -110,6 +110,12 @@ class Reader:
             self.tally.wrong.append(f"{session}: {len(said)} of {len(text)} characters are stored")
         if answer.chunks and message_hash(answer.message) != message_hash(stored):
             self.tally.wrong.append(f"{session}: the message of the joined stream is not the stored one")
+
+
+async def refused(stream: TurnStream) -> None:
+    """Say why the door answered with an error; it is asked again."""
+    answer = await stream.read()
+    print(f"asked again after status {answer.status}: {answer.body}", file=sys.stderr)
 
 
 async def read(stream: TurnStream, leave_at: int | None) -> Answer:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from popagent_kit.errors import NotFoundError
 from popagent_kit.ids import Id
 from popagent_proto.base import Command, Event, Query, Text, View, Wire
 from popagent_proto.chat.sessions import SessionSummary
@@ -75,6 +76,12 @@ class StartTurn(Command[TurnView]):
     message_id: Id | None = None
     model: ModelId | None = None
     workspace_id: Id | None = None
+
+
+class NothingRunsError(NotFoundError):
+    """Nothing is running in this session."""
+
+    code = "nothing_runs"
 
 
 class StopTurn(Command[TurnView]):

@@ -6,11 +6,10 @@ from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.threads import store as threads
 from popagent_chat.turns import store
-from popagent_chat.turns.stop import NothingRunsError
 from popagent_chat.turns.store import TurnRow
 from popagent_chat.turns.stream import TRANSIENT
 from popagent_db.pool import Connection
-from popagent_proto.chat.turns import SnapshotTurn, TurnSnapshotView
+from popagent_proto.chat.turns import NothingRunsError, SnapshotTurn, TurnSnapshotView
 from popagent_uistream.encode import encode_all
 from popagent_uistream.snapshot import snapshot_chunks
 

@@ -6,16 +6,9 @@ from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.turns import store
 from popagent_chat.turns.store import TurnRow
-from popagent_kit.errors import NotFoundError
-from popagent_proto.chat.turns import StopTurn, TurnView
+from popagent_proto.chat.turns import NothingRunsError, StopTurn, TurnView
 
 handlers = Handlers[ChatDeps]()
-
-
-class NothingRunsError(NotFoundError):
-    """Nothing is running in this session."""
-
-    code = "nothing_runs"
 
 
 @handlers.answers(StopTurn)
