@@ -63,18 +63,28 @@ class TurnStream:
         self.answer = Answer(response.status_code, response.headers.get(TURN_HEADER, ""))
         self._started = started
         self._parser = StreamParser()
+        self._raw: AsyncIterator[bytes] | None = None
+        self._yielded = 0
 
     async def __aiter__(self) -> AsyncIterator[Chunk]:
-        """Yield chunks as they come; a connection that breaks raises httpx2.TransportError."""
-        answer = self.answer
-        async for data in self.response.aiter_raw():
-            arrived = self._parser.feed(data)
-            answer.done = self._parser.done
-            for chunk in arrived:
-                answer.chunks.append(chunk)
-                if answer.first_text_s is None and chunk["type"] == "text-delta":
-                    answer.first_text_s = time.perf_counter() - self._started
-                yield chunk
+        """Yield chunks as they come, from where an earlier loop left; a broken connection raises TransportError."""
+        if self._raw is None:
+            self._raw = self.response.aiter_raw()
+        while True:
+            while self._yielded < len(self.answer.chunks):
+                self._yielded += 1
+                yield self.answer.chunks[self._yielded - 1]
+            data = await anext(self._raw, None)
+            if data is None:
+                return
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        for chunk in self._parser.feed(data):
+            self.answer.chunks.append(chunk)
+            if self.answer.first_text_s is None and chunk["type"] == "text-delta":
+                self.answer.first_text_s = time.perf_counter() - self._started
+        self.answer.done = self._parser.done
 
     async def read(self) -> Answer:
         """Read to the end; an answer that is no stream is kept as its body."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -37,9 +38,9 @@ def lint_imports(folder: Path, search: Path) -> subprocess.CompletedProcess[str]
 def planted() -> list[tuple[str, str]]:
     """Return (importing package, imported module) pairs, one for every rule."""
     pairs = []
-    for higher, lower in zip(LAYERS, LAYERS[1:], strict=False):
+    for higher, lower in itertools.pairwise(LAYERS):
         pairs.append((lower[0], higher[0]))
-        pairs += list(zip(higher, higher[1:], strict=False))  # neighbours of one layer do not know each other
+        pairs += list(itertools.pairwise(higher))  # neighbours of one layer do not know each other
     for contract in CONTRACTS[1:]:
         source, forbidden = contract["source_modules"], contract["forbidden_modules"]
         pairs += [(package, forbidden[0]) for package in source]
