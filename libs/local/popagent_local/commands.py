@@ -174,7 +174,9 @@ def config(as_json: bool, reference: bool) -> None:
     from popagent_local import config as module  # noqa: PLC0415
 
     if reference:
-        click.echo(module.reference(), nl=False)
+        from popagent_local import reference as written  # noqa: PLC0415
+
+        click.echo(written.document(), nl=False)
     elif as_json:
         keys = ("env", "value", "source", "default", "secret", "description")
         print_json({"items": [{key: getattr(row, key) for key in keys} for row in module.rows()]})

@@ -5,29 +5,36 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Iterator
+from typing import Final
 
 from popagent_kit.settings import SettingInfo, Settings
 from popagent_proto.matrix import SERVICES
 
-MODULES = (
-    "popagent_local.settings",
-    "popagent_bus.settings",
-    "popagent_models.settings",
-    "popagent_local.model_server.weights",
-    "popagent_local.model_server.settings",
-    *(f"{row.package}.settings" for row in SERVICES),
-)
+GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "The suite": ("popagent_local.settings",),
+    "The model": ("popagent_models.settings", "popagent_chat.models.settings"),
+    "The embedded model": ("popagent_local.model_server.weights", "popagent_local.model_server.settings"),
+    "Streams": ("popagent_bus.settings",),
+    "Every service": ("popagent_host.settings",),
+    **{f"Service {row.name}": (f"{row.package}.settings",) for row in SERVICES},
+}
+"""Title → the modules whose settings belong there, in the order of the reference."""
+
+
+def settings_of(name: str) -> Iterator[type[Settings]]:
+    """Yield the settings classes that the module `name` defines; nothing when there is no such module."""
+    if importlib.util.find_spec(name) is None:
+        return
+    for value in vars(importlib.import_module(name)).values():
+        if isinstance(value, type) and issubclass(value, Settings) and value.__module__ == name:
+            yield value
 
 
 def settings_classes() -> Iterator[type[Settings]]:
-    """Yield every settings class of the suite, in the order of MODULES."""
-    for name in MODULES:
-        if importlib.util.find_spec(name) is None:
-            continue
-        module = importlib.import_module(name)
-        for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Settings) and value.__module__ == name:
-                yield value
+    """Yield every settings class of the suite, group by group."""
+    for modules in GROUPS.values():
+        for name in modules:
+            yield from settings_of(name)
 
 
 def rows() -> list[SettingInfo]:
@@ -49,12 +56,3 @@ def render(items: list[SettingInfo]) -> str:
     width = max(len(row.env) for row in items)
     ordered = sorted(items, key=lambda row: row.source == "default")
     return "\n".join(f"{row.env:<{width}}  {shown(row):<28} {row.source}" for row in ordered)
-
-
-def reference() -> str:
-    """Return the configuration reference as Markdown."""
-    lines = ["| Variable | Default | Meaning |", "|---|---|---|"]
-    for row in sorted(rows(), key=lambda row: row.env):
-        default = f"`{row.default}`" if row.default else ""
-        lines.append(f"| `{row.env}` | {default} | {row.description.replace('|', '&#124;')} |")
-    return "\n".join(lines) + "\n"

@@ -56,6 +56,31 @@ class LocalSettings(Settings):
     model_key: SecretStr | None = setting("POPAGENT_MODEL_KEY", None, description="Key of that endpoint.", secret=True)
 
 
+class PlaceSettings(Settings):
+    """Where things lie; read by the functions that find them, and declared here for the listing."""
+
+    home: Path | None = setting(
+        "POPAGENT_HOME",
+        None,
+        description="Folder of data and credentials; `.popagent` in a clone, else `popagent` in the XDG data folder.",
+    )
+    cache: Path | None = setting(
+        "POPAGENT_CACHE",
+        None,
+        description="Folder of the weights, shared by every home; environment only, else `popagent` in the XDG cache.",
+    )
+    postgres_programs: Path | None = setting(
+        "POPAGENT_PG_BIN",
+        None,
+        description="Folder with `initdb` and `postgres` to run instead of the package's; environment only.",
+    )
+    nats_program: Path | None = setting(
+        "POPAGENT_NATS_BIN",
+        None,
+        description="The program `nats-server` to run instead of the package's; environment only.",
+    )
+
+
 def workspace_root(home: Path) -> Path:
     """Return the folder below which every workspace lies; `up` tells it to every service."""
     chosen = given("POPAGENT_WORKSPACE_ROOT")
