@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal
 from pydantic import Field
 
 from popagent_kit.ids import Id
-from popagent_proto.base import Moment, Query, View
+from popagent_proto.base import Moment, Query, View, Wire
 
 
 class HealthView(View):
@@ -21,6 +21,15 @@ class HealthView(View):
 
 class HealthQuery(Query[HealthView]):
     """Base of the seven services' health queries; each service has its own subject."""
+
+
+class BlobRef(Wire):
+    """Something too big for a message, kept in the blob bucket for an hour; the digest is checked when it is read."""
+
+    id: Id
+    size_bytes: int = Field(ge=0, le=64 * 1024 * 1024)
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    media_type: str = Field(max_length=200)
 
 
 class JobView(View):
