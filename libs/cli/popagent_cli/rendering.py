@@ -71,10 +71,7 @@ class Rendering:
         elif move == "delta":
             self._show(part, self._open[key], chunk["delta"])
         elif move == "end":
-            del self._open[key]
-            if part == "text" or self._shows_reasoning:
-                self._screen.end_line()
-            self._screen.waiting(READING)
+            self._end(part, self._open.pop(key))
 
     def _show(self, part: str, piece: _Piece, delta: str) -> None:
         known = max(0, piece.shown - piece.at)
@@ -90,6 +87,14 @@ class Rendering:
             self._screen.aside(fresh)
         else:
             self._screen.waiting("thinking")
+
+    def _end(self, part: str, piece: _Piece) -> None:
+        if piece.settled:  # in an earlier stream; by now a later text may be under way
+            return
+        piece.settled = True
+        if part == "text" or self._shows_reasoning:
+            self._screen.end_line()
+        self._screen.waiting(READING)
 
     def _call(self, kind: str, chunk: Chunk) -> None:
         piece = self._calls.get(chunk["toolCallId"])

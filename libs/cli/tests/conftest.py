@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import re
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
@@ -202,28 +206,85 @@ def verb_of(method: str, path: str) -> str | None:
     return None
 
 
-@pytest.fixture
-def peer() -> Iterator[Peer]:
-    made = Peer()
-    config = uvicorn.Config(made, host="127.0.0.1", port=0, log_level="critical", lifespan="off", ws="none")
-    server = uvicorn.Server(config)
-    listening = threading.Event()
-    startup = server.startup
+class Server:
+    """A real server for the whole run; `peer` is who answers at present."""
 
-    async def startup_and_tell(*args: Any, **kwargs: Any) -> None:
-        await startup(*args, **kwargs)
-        listening.set()
+    def __init__(self) -> None:
+        self.peer = Peer()
+        self.server = uvicorn.Server(
+            uvicorn.Config(
+                self.answer,
+                host="127.0.0.1",
+                port=0,
+                log_level="critical",
+                lifespan="off",
+                ws="none",
+                interface="asgi3",
+            )
+        )
+        self.listening = threading.Event()
+        self.thread = threading.Thread(target=lambda: asyncio.run(self.serve()))
 
-    server.startup = startup_and_tell  # type: ignore[method-assign]
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    assert listening.wait(10)
-    made.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.peer(scope, receive, send)
+
+    async def serve(self) -> None:
+        task = asyncio.create_task(self.server.serve())
+        while not self.server.started:
+            await asyncio.sleep(0.005)
+        self.listening.set()
+        await task
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    made = Server()
+    made.thread.start()
+    assert made.listening.wait(10)
     yield made
-    made.script.stopped.set()
-    server.should_exit = True
-    server.force_exit = True
-    thread.join(10)
+    made.peer.script.stopped.set()
+    made.server.should_exit = made.server.force_exit = True
+    made.thread.join(10)
+
+
+@pytest.fixture
+def peer(server: Server) -> Iterator[Peer]:
+    server.peer = Peer()
+    server.peer.url = f"http://127.0.0.1:{server.server.servers[0].sockets[0].getsockname()[1]}"
+    yield server.peer
+    server.peer.script.stopped.set()
+
+
+@pytest.fixture
+def lossy_url(peer: Peer) -> Iterator[str]:
+    """A way to the peer on which the first request arrives and its reply is lost."""
+    there = urlsplit(peer.url)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def carry(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def lose_first() -> None:
+        with contextlib.suppress(OSError):
+            for number in itertools.count():
+                near = listener.accept()[0]
+                far = socket.create_connection((there.hostname, there.port))
+                threading.Thread(target=carry, args=(near, far), daemon=True).start()
+                if number == 0:
+                    far.recv(1)
+                    near.shutdown(socket.SHUT_RDWR)
+                    continue
+                threading.Thread(target=carry, args=(far, near), daemon=True).start()
+
+    threading.Thread(target=lose_first, daemon=True).start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
 
 
 @pytest.fixture
@@ -249,40 +310,3 @@ def run(peer: Peer, home: Path) -> Run:
         return result
 
     return invoke
-
-
-def spoken(*texts: str) -> list[Chunk]:
-    """Chunks of a plain answer, a delta for each text."""
-    return [
-        c.start(message_id="a1", message_metadata={"turnId": "t"}),
-        c.start_step(),
-        c.text_start("x"),
-        *(c.text_delta("x", text) for text in texts),
-        c.text_end("x"),
-        c.finish_step(),
-        c.finish(finish_reason="stop"),
-    ]
-
-
-def with_tool() -> list[Chunk]:
-    """Chunks of an answer that reads a file first."""
-    return [
-        c.start(message_id="a1", message_metadata={"turnId": "t"}),
-        c.start_step(),
-        c.reasoning_start("r"),
-        c.reasoning_delta("r", "Let me look."),
-        c.reasoning_end("r"),
-        c.tool_input_start("1", "read"),
-        c.tool_input_delta("1", '{"path":"README.md"}'),
-        c.tool_input_available("1", "read", {"path": "README.md"}),
-        c.tool_output_available("1", "x" * 1_234),
-        c.finish_step(),
-        c.start_step(),
-        c.text_start("x"),
-        c.text_delta("x", "It is "),
-        c.text_delta("x", "a house "),
-        c.text_delta("x", "of agents."),
-        c.text_end("x"),
-        c.finish_step(),
-        c.finish(finish_reason="stop"),
-    ]
