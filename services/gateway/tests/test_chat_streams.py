@@ -11,6 +11,7 @@ import pytest
 
 from popagent_bus import Bus
 from popagent_bus.live import LivePublisher
+from popagent_gateway.streams import sse
 from popagent_gateway.streams import turn as turn_streams
 from popagent_kit.errors import ConflictError, NotFoundError
 from popagent_kit.ids import new_id
@@ -375,3 +376,26 @@ async def test_a_slow_client_holds_no_memory_and_misses_nothing(
 
     assert chunks_in(text) == [START, OPEN, *long, CLOSE, FINISH]
     assert most_waiting < turn_streams.WAITING_BYTES + 4 * 1024 * 1024
+
+
+async def test_a_client_that_takes_no_byte_at_all_is_given_up(
+    served: Served, chat: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "WRITE_TIMEOUT_S", 0.2)
+    turn_id = new_id()
+    chat.answer(SnapshotTurn, snapshot(turn_id, [], 0))
+    speaker = Speaker(chat.bus, turn_id)
+    before = sse.CUT._value.get()
+
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port, limit=1024)
+    writer.write(b"GET /api/chat/s1/stream HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    speaker.say(START, OPEN)
+    async with asyncio.timeout(20):
+        while sse.CUT._value.get() == before:
+            speaker.say(chunks.text_delta("t1", "x" * 100_000))
+            await asyncio.sleep(0.01)
+    writer.transport.abort()
+
+    assert sse.CUT._value.get() == before + 1
+    assert sse.STREAMS.labels("turn")._value.get() == 0
