@@ -10,9 +10,10 @@ PY := $(VENV)/bin/python
 UI := services/gateway/ui
 PYTEST_ARGS ?= -n 2 --dist loadfile
 NAME ?= first-token
+GENERATORS := popagent_proto.export popagent_gateway.export_openapi popagent_local.reference
 LOCKS := requirements-build.lock requirements.lock requirements-dev.lock
 
-.PHONY: help setup weights up test test-full lint types contracts bench ui lock clean
+.PHONY: help setup weights up test test-full lint types contracts contracts-check bench wheel ui lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -22,25 +23,32 @@ setup: $(VENV)/.run ui weights ## Install what popagent needs into .venv, build 
 up: setup ## Run everything in the foreground; Ctrl-C stops all of it
 	@exec $(PY) -m popagent_local up --with-parent $$PPID
 
-test: lint types contracts ## Prove the product: lint, types, contracts, tests (under 10 minutes)
+test: lint types contracts-check ## Prove the product: lint, types, contracts, tests (under 10 minutes)
 	@$(VENV)/bin/pytest -m "not full" $(PYTEST_ARGS)
 
-test-full: lint types contracts ## The same, with chaos in full, the real model and the official clients
+test-full: lint types contracts-check ## The same, with chaos in full, the real model and the official clients
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev ## Style and layers
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
-	@$(VENV)/bin/lint-imports | tail -n 4
+	@$(VENV)/bin/lint-imports --no-logo
 
 types: $(VENV)/.dev ## Static types
 	@$(VENV)/bin/mypy libs services proto
 
-contracts: $(VENV)/.dev ## Compare the committed contracts with the code
-	@$(PY) -m popagent_proto.export --check
+contracts: $(VENV)/.dev ## Write schemas, OpenAPI, TypeScript and the configuration reference anew
+	@for module in $(GENERATORS); do $(PY) -m $$module; done
+
+contracts-check: $(VENV)/.dev
+	@for module in $(GENERATORS); do $(PY) -m $$module --check; done
 
 bench: $(VENV)/.dev ## Measure: make bench NAME=first-token
 	@$(PY) tests/load/bench.py $(NAME)
+
+wheel: $(VENV)/.dev ## Build dist/popagent-*.whl: everything that `pip install` needs
+	@$(VENV)/bin/uv build --quiet --no-build-isolation --wheel --out-dir dist .
+	@ls -l dist/*.whl
 
 ui: $(VENV)/.run ## Build the web UI
 	@if [ -f $(UI)/package.json ]; then cd $(UI) && npm ci && npm run build; fi
