@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -52,8 +53,7 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """Return the tool as the model's wire format has it."""
-        parameters = _plain(self.arguments.model_json_schema())
-        parameters.setdefault("properties", {})
+        parameters = json.loads(_parameters(self.arguments))
         function = {"name": self.name, "description": self.description, "parameters": parameters}
         return {"type": "function", "function": function}
 
@@ -218,6 +218,14 @@ def _bounded(text: str) -> str:
     if len(text) <= LONGEST_OUTPUT:
         return text
     return f"{text[:LONGEST_OUTPUT]}\n[cut: {len(text) - LONGEST_OUTPUT} more characters]"
+
+
+@functools.cache
+def _parameters(arguments: type[BaseModel]) -> bytes:
+    """Return the JSON schema as text, made once: every run asks for every tool, and pydantic takes long over one."""
+    parameters = _plain(arguments.model_json_schema())
+    parameters.setdefault("properties", {})
+    return json.dumps(parameters)
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
