@@ -19,6 +19,7 @@ from popagent_testing.model_replies import Reply
 from popagent_uistream.parse import StreamParser
 from tests.load.figures import Figures, percentile
 from tests.load.lean import Heard, LeanClient
+from tests.load.usage import cpu_seconds
 from tests.suite import Suite
 
 TOKENS = 50
@@ -132,17 +133,19 @@ async def measure_open_loop(turns: Turns, seconds: float, direct_ms: float, figu
     added(figures, "30 turns/s", [wait_ms for wait_ms in through if wait_ms is not None], direct_ms, (15, 40))
 
 
-async def measure_closed_loop(turns: Turns, count: int, figures: Figures) -> None:
-    """Twenty callers, each starting its next turn when the last one ended."""
+async def measure_closed_loop(turns: Turns, suite: Suite, count: int, figures: Figures) -> None:
+    """Twenty callers, each starting its next turn when the last one ended; CPU time by program beside it."""
     waits_ms: list[float] = []
 
     async def caller() -> None:
         mine = [await turns.turn() for _ in range(count // CALLERS)]
         waits_ms.extend(heard.first_token_ms for heard in mine if heard)
 
-    started = time.perf_counter()
+    before, started = cpu_seconds(suite), time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
     figures.add("closed loop of 20", len(waits_ms) / (time.perf_counter() - started), "turns/s", 100, "higher")
+    for name, spent in cpu_seconds(suite).items():
+        figures.add(f"CPU of a turn, {name}", 1_000 * (spent - before.get(name, 0.0)) / count, "ms")
     if waits_ms:
         figures.add("closed loop of 20, first token p50", percentile(waits_ms, 0.5), "ms")
 
@@ -171,7 +174,7 @@ async def measure(suite: Suite, counts: Counts, figures: Figures) -> list[str]:
         if not turns.lost:
             direct_ms = await measure_alone(turns, counts.alone, figures)
             await measure_open_loop(turns, counts.open_loop_s, direct_ms, figures)
-            await measure_closed_loop(turns, counts.closed_loop, figures)
+            await measure_closed_loop(turns, suite, counts.closed_loop, figures)
             await measure_streams(turns, suite, counts.streams, figures)
     finally:
         turns.close()

@@ -13,24 +13,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import uvloop
 
 from popagent_kit.settings import clone_root
 from popagent_local.model_server import weights
 from popagent_testing.model_replies import Reply
 from tests.load.figures import Figures
+from tests.load.usage import MIB, cpu_seconds, pss_mib
 from tests.suite import Suite, SuiteError
 
 TURNS = 20
 WARM_STARTS = 3
 SETTLE_S = 10.0
 IDLE_S = 60.0
-MIB = 1024 * 1024
 ANSWER_TIMEOUT_S = 300.0
 
 
@@ -69,7 +66,7 @@ def measure_memory(suite: Suite, figures: Figures) -> None:
     """PSS: what is shared between processes counts once, divided among them."""
     total = 0.0
     for name, processes in suite.processes().items():
-        size = sum(each_or_zero(process, lambda p: p.memory_full_info().pss) for process in processes) / MIB
+        size = pss_mib(processes)
         figures.add(f"PSS, {name} ({len(processes)})", size, "MiB")
         total += size
     figures.add(f"PSS after {TURNS} turns", total, "MiB", 600)
@@ -85,26 +82,6 @@ def measure_idle(suite: Suite, seconds: float, figures: Figures) -> None:
         figures.add(f"idle, {name}", 100 * (spent - before.get(name, 0.0)) / passed, "% core")
     figures.add("idle, whole suite", 100 * (sum(after.values()) - sum(before.values())) / passed, "% core", 2)
     figures.add("idle, model requests", len(suite.model.requests()) - asked, "requests", 0)
-
-
-def cpu_seconds(suite: Suite) -> dict[str, float]:
-    """Return the CPU seconds of each program so far."""
-
-    def spent(process: psutil.Process) -> float:
-        times = process.cpu_times()
-        own_children = 0.0 if process.pid == suite_pid else times.children_user + times.children_system
-        return float(times.user + times.system + own_children)
-
-    found = suite.processes()
-    suite_pid = found["supervisor"][0].pid
-    return {name: sum(each_or_zero(process, spent) for process in processes) for name, processes in found.items()}
-
-
-def each_or_zero(process: psutil.Process, read: Callable[[psutil.Process], float]) -> float:
-    """Read a figure of a process that may have ended since it was listed."""
-    with suppress(psutil.NoSuchProcess):
-        return read(process)
-    return 0.0
 
 
 async def first_answer(suite: Suite) -> str:
@@ -130,8 +107,7 @@ def measure_embedded(folder: Path, figures: Figures) -> None:
         timed_start(suite)
         text = uvloop.run(first_answer(suite))
         figures.add("first embedded answer", time.perf_counter() - started, "s", 60)
-        size = sum(each_or_zero(p, lambda p: p.memory_full_info().pss) for p in suite.processes()["model-server"])
-        figures.add("PSS, model-server", size / MIB, "MiB")
+        figures.add("PSS, model-server", pss_mib(suite.processes()["model-server"]), "MiB")
         print(f"the embedded model said: {text[:200]!r}")
     finally:
         suite.stop()
