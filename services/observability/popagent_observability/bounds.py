@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from popagent_kit import json
 from popagent_kit.text import excerpt
-from popagent_telemetry import redact, redact_value
+from popagent_telemetry import is_secret_name, redact, redact_value
 
 DEEPEST: Final = 5
 WIDEST: Final = 64
@@ -23,7 +24,7 @@ REPLACEMENT: Final = "\ufffd"
 
 def plain(text: str, limit: int) -> str:
     """Return `text` redacted, without NUL (PostgreSQL cannot hold it), at most `limit` characters."""
-    return excerpt(redact(text[:LONGEST_REDACTED].replace("\x00", REPLACEMENT)), limit)
+    return excerpt(redact(text[:LONGEST_REDACTED].replace("\x00", REPLACEMENT)), limit) if text else ""
 
 
 def plain_value(value: Any) -> Any:
@@ -35,12 +36,38 @@ def plain_attributes(value: Any, limit_bytes: int = LARGEST_BYTES) -> tuple[dict
     """Return attributes and their JSON, at most `limit_bytes` long; anything but an object gives none."""
     if not isinstance(value, Mapping):
         return {}, b"{}"
-    attributes = plain_value(value)
+    # The encoder refuses nesting that the parser allows: nothing is encoded before it is pruned or known to be flat.
+    attributes = dict(value) if _harmless(value) else plain_value(value)
     encoded = json.dumps(attributes)
     if len(encoded) <= limit_bytes:
         return attributes, encoded
     attributes = _within(_shortened(attributes, SHORT_TEXT), limit_bytes)
     return attributes, json.dumps(attributes)
+
+
+def _harmless(value: Mapping[str, Any]) -> bool:
+    """Tell by one look at all texts together that nothing needs redaction or bounds; most spans are so."""
+    if len(value) > WIDEST:
+        return False
+    texts: list[str] = []
+    for key, item in value.items():
+        if not _is_harmless_key(key):
+            return False
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, list):
+            if len(item) > WIDEST or any(isinstance(part, (dict, list)) for part in item):
+                return False
+            texts += (part for part in item if isinstance(part, str))
+        elif isinstance(item, dict):
+            return False
+    text = "\n".join(texts)
+    return len(text) <= LONGEST_TEXT and "\x00" not in text and redact(text) == text
+
+
+@lru_cache(4_096)
+def _is_harmless_key(key: str) -> bool:
+    return len(key) <= LONGEST_KEY and "\x00" not in key and not is_secret_name(key) and redact(key) == key
 
 
 def _within(attributes: Mapping[str, Any], limit_bytes: int) -> dict[str, Any]:

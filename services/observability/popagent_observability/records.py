@@ -22,6 +22,8 @@ KINDS: Final = frozenset({"internal", "server", "client", "producer", "consumer"
 LEVELS: Final = frozenset({"debug", "info", "warning", "error", "critical"})
 LONGEST_NAME: Final = 200
 LONGEST_STATUS: Final = 2_000
+# Ours hold 256; a batch is parsed in one go, during which nothing else is answered.
+MOST_RECORDS: Final = 5_000
 MOST_EVENTS: Final = 64
 MOST_LINKS: Final = 16
 LARGEST_EVENTS_BYTES: Final = 16_384
@@ -147,6 +149,8 @@ def parse_batch(service: str, data: bytes, window: Window, moment: datetime) -> 
         raise PoisonError(error.message) from error
     if not isinstance(body, dict) or not all(isinstance(body.get(name), list) for name in ("spans", "logs")):
         raise PoisonError("a batch is an object with the lists spans and logs")
+    if len(body["spans"]) + len(body["logs"]) > MOST_RECORDS:
+        raise PoisonError(f"a batch has at most {MOST_RECORDS} records")
     instance = plain(_text(body.get("instance")), LONGEST_NAME)
     spans = _each(body["spans"], "span", lambda record: span_row(service, instance, record, window))
     logs = _each(body["logs"], "log", lambda record: log_row(service, instance, record, window))

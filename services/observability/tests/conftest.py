@@ -27,6 +27,10 @@ def span_id(number: int) -> str:
     return f"{number:016x}"
 
 
+def trace_id(number: int) -> str:
+    return f"{number + 1:032x}"
+
+
 def span(number: int = 1, parent: int | None = None, *, running: bool = False, **fields: Any) -> dict[str, Any]:
     """A span record as services send it: it took 10 ms."""
     began = nanoseconds(fields.pop("at", None) or now())

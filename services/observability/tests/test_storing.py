@@ -3,15 +3,17 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import timedelta
+from time import perf_counter
 from typing import Any
 
 import pytest
 
 from popagent_db.pool import Pool
 from popagent_kit.clock import now
+from popagent_observability.records import Window, parse_batch
 from popagent_observability.storing import Storing
 
-from .conftest import TRACE, batch, log_line, span
+from .conftest import RETENTION_DAYS, TRACE, batch, encoded, log_line, span, trace_id
 
 SUMMARY = """
     select name, service, state, span_count, open_count, failed_count, session_id, turn_id, input_tokens,
@@ -69,25 +71,24 @@ async def test_a_span_is_stored_when_it_starts_and_completed_when_it_ends(pool: 
     assert (ended["ended_at"] - ended["started_at"]) == timedelta(milliseconds=10)
 
 
-@pytest.mark.parametrize("seed", range(12))
-async def test_batches_in_any_order_and_any_number_give_the_same_summary(
-    pool: Pool, storing: Storing, seed: int
-) -> None:
-    order = random.Random(seed)
-    records = turn() * 2
-    order.shuffle(records)
-    cuts = sorted(order.sample(range(1, len(records)), 5))
-    pieces = [records[start:end] for start, end in zip([0, *cuts], [*cuts, len(records)], strict=True)]
+async def test_batches_in_any_order_and_any_number_give_the_same_summary(pool: Pool, storing: Storing) -> None:
+    seeds = range(30)
 
-    for piece in pieces:
-        await storing.put(batch(*piece))
-    found = await summary(pool)
+    for seed in seeds:
+        order = random.Random(seed)
+        records = [record | {"traceId": trace_id(seed)} for record in turn() * 2]
+        order.shuffle(records)
+        cuts = sorted(order.sample(range(1, len(records)), 5))
+        for start, end in zip([0, *cuts], [*cuts, len(records)], strict=True):
+            await storing.put(batch(*records[start:end]))
 
-    assert found["name"] == "POST /api/chat"
-    assert (found["state"], found["span_count"], found["open_count"], found["failed_count"]) == ("ok", 4, 0, 0)
-    assert (found["session_id"], found["turn_id"]) == ("s1", "t1")
-    assert (found["input_tokens"], found["output_tokens"]) == (100, 7)
-    assert await pool.fetchval("select sum(spans) from days") == 4
+    for seed in seeds:
+        found = await summary(pool, trace_id(seed))
+        assert found["name"] == "POST /api/chat"
+        assert (found["state"], found["span_count"], found["open_count"], found["failed_count"]) == ("ok", 4, 0, 0)
+        assert (found["session_id"], found["turn_id"]) == ("s1", "t1")
+        assert (found["input_tokens"], found["output_tokens"]) == (100, 7)
+    assert await pool.fetchval("select sum(spans) from days") == 4 * len(seeds)
 
 
 async def test_the_same_batches_from_many_writers_at_once_count_once(pool: Pool) -> None:
@@ -142,3 +143,28 @@ async def test_a_day_dropped_behind_the_writers_back_is_made_anew(pool: Pool, st
     await storing.put(batch(span(2)))
 
     assert await pool.fetchval("select count(*) from spans") == 1
+
+
+@pytest.mark.full
+async def test_five_thousand_spans_a_second_are_checked_and_stored(storing: Storing) -> None:
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "a-model",
+        "gen_ai.usage.input_tokens": 1_200,
+        "popagent.turn.id": "t1",
+        "popagent.session.id": "s1",
+        "http.route": "/api/chat/{id}/stream",
+    }
+    batches = [
+        encoded([span(number, 1, traceId=trace_id(trace), attributes=attributes) for number in range(2, 252)])
+        for trace in range(1, 81)
+    ]
+    moment = now()
+    window = Window.around(moment, RETENTION_DAYS)
+    began = perf_counter()
+
+    stored = await asyncio.gather(*(storing.put(parse_batch("chat", data, window, moment)) for data in batches))
+
+    total = sum(each.spans for each in stored)
+    assert total == 20_000
+    assert total / (perf_counter() - began) >= 5_000
