@@ -18,7 +18,6 @@ from popagent_kit.errors import (
     InvalidInputError,
     MalformedJsonError,
     NoAnswerError,
-    TooLargeError,
     UnavailableError,
 )
 from popagent_kit.ids import is_client_id
@@ -54,12 +53,13 @@ async def ask(
     """Send a command or query to its owner and return the answer.
 
     Raises:
-        AppError: As the owner raised it.
+        AppError: As the owner raised it; TooLargeError also when the question itself is more than a message may have.
         UnavailableError: Nobody took it within `patience_s`; nothing was delivered.
         NoAnswerError: It was taken and not answered within `timeout_s`; repeat only what carries an id of its own.
     """
     subject = subject_of(message)
     payload = message.encode()
+    connection.check_size(payload)
     label = name_of(subject)
     try:
         if isinstance(message, HealthQuery):  # asked every few seconds; a trace of it tells nothing
@@ -107,8 +107,6 @@ async def _request(
             reason = f"{owner} does not run or is starting"
         except nats.errors.TimeoutError as error:
             raise NoAnswerError(f"{owner} did not answer within {timeout_s:g} s") from error
-        except nats.errors.MaxPayloadError as error:
-            raise TooLargeError(f"{len(payload)} bytes are more than a message may have") from error
         except (nats.errors.ConnectionClosedError, nats.errors.ConnectionDrainingError) as error:
             raise UnavailableError("this process is stopping", retry_after_s=1) from error
         except nats.errors.OutboundBufferLimitError:

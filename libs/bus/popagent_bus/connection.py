@@ -33,6 +33,8 @@ FLUSH_TIMEOUT_S: Final = 5
 DIRECT_GET_TIMEOUT_S: Final = 2.0
 DIRECT_GET_MESSAGES: Final = 1_000
 DIRECT_GET_BYTES: Final = 4 * 1024 * 1024
+# The server counts headers too, the client's own check does not, and too much ends the connection of everybody here.
+HEADER_ROOM_BYTES: Final = 4 * 1024
 # Each subject we publish to: plain tokens, so that an id can neither widen nor leave its place (hostile input 33).
 PLAIN_SUBJECT: Final = re.compile(r"\A[A-Za-z0-9_$=-]+(\.[A-Za-z0-9_$=-]+)*\Z")
 PLAIN_ID: Final = re.compile(r"\A[A-Za-z0-9_-]{1,128}\Z")
@@ -114,8 +116,17 @@ class Connection:
 
     @property
     def max_payload(self) -> int:
-        """Return the server's limit in bytes, headers included."""
-        return self.client.max_payload
+        """Return how many bytes a message of ours may have, headers left out."""
+        return self.client.max_payload - HEADER_ROOM_BYTES
+
+    def check_size(self, payload: bytes) -> None:
+        """Refuse what the server would answer by closing the connection.
+
+        Raises:
+            TooLargeError: Over the limit.
+        """
+        if len(payload) > self.max_payload:
+            raise TooLargeError(f"{len(payload)} bytes are more than a message may have")
 
     def on_reconnect(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` after every reconnection; returns what removes it again."""
@@ -141,14 +152,13 @@ class Connection:
         check_subject(subject)
         if PLAIN_ID.match(msg_id) is None:
             raise InvalidInputError(f"{msg_id[:80]!r} cannot be a message id")
+        self.check_size(payload)
         if not self.connected:
             raise UnavailableError("NATS is not connected", retry_after_s=1)
         try:
             ack = await self.js.publish(
                 subject, payload, timeout=PUBLISH_TIMEOUT_S, headers={**(headers or {}), "Nats-Msg-Id": msg_id}
             )
-        except nats.errors.MaxPayloadError as error:
-            raise TooLargeError(f"{len(payload)} bytes are more than a message may have") from error
         except (nats.errors.Error, nats.js.errors.Error, TimeoutError) as error:
             raise UnavailableError(f"{subject} was not stored: {_reason(error)}", retry_after_s=1) from error
         return ack.seq
@@ -156,6 +166,7 @@ class Connection:
     async def send_telemetry(self, batch: bytes) -> None:
         """Publish a batch of spans and logs; raises as `publish` does."""
         subject = matrix.telemetry_subject(self.service)
+        self.check_size(batch)
         if not self.connected:
             raise UnavailableError("NATS is not connected", retry_after_s=1)
         try:

@@ -21,7 +21,7 @@ from popagent_bus.handlers import Deps, Handlers, RawMessage
 from popagent_bus.replies import known_subject, parse
 from popagent_bus.slots import Slots
 from popagent_kit import tasks
-from popagent_kit.errors import AppError, InvalidInputError, MalformedJsonError, UnavailableError
+from popagent_kit.errors import AppError, InvalidInputError, MalformedJsonError, TooLargeError, UnavailableError
 from popagent_kit.text import excerpt
 from popagent_proto import matrix
 from popagent_telemetry import metrics, redact, remote_context, span
@@ -31,8 +31,13 @@ BACKOFF_S: Final = (1.0, 5.0, 30.0, 120.0)
 WATCH_S: Final = 2.0
 # After a fetch that could not be asked; FastStream would repeat it at once and for ever.
 FETCH_AGAIN_S: Final = 0.2
+# What the dlq keeps of a message that leaves no room for the reason.
+CUT_BYTES: Final = 1024 * 1024
 
 HANDLED: Final = metrics.counter("popagent_bus_events_total", "Stored messages by outcome", ("consumer", "outcome"))
+PENDING: Final = metrics.gauge("popagent_bus_consumer_pending", "Messages not yet delivered", ("consumer",))
+UNACKED: Final = metrics.gauge("popagent_bus_consumer_unacked", "Messages delivered and not yet done", ("consumer",))
+REDELIVERED: Final = metrics.gauge("popagent_bus_consumer_redelivered", "Of these, not the first time", ("consumer",))
 Handle = Callable[[RawMessage], Awaitable[None]]
 log = logging.getLogger(__name__)
 
@@ -109,6 +114,9 @@ class Durable:
                 await self._bind()
                 self._identity = str(info.created)
             self.connection.state.missing_consumers.discard(name)
+            PENDING.labels(name).set(info.num_pending or 0)
+            UNACKED.labels(name).set(info.num_ack_pending or 0)
+            REDELIVERED.labels(name).set(info.num_redelivered or 0)
 
     async def rebind(self) -> None:
         """Ask anew after a reconnection: the server forgot the fetch that waits."""
@@ -161,8 +169,6 @@ class Durable:
                 return
             with self._span(raw):
                 await self._handle_beating(message, raw)
-            await message.ack()
-            HANDLED.labels(self.row.name, "ok").inc()
         except PoisonError as error:
             await self._bury(message, raw, str(error))
         except asyncio.CancelledError:
@@ -170,6 +176,12 @@ class Durable:
             raise
         except Exception as error:  # noqa: BLE001 (the edge: an event that fails is delivered again or buried)
             await self._failed(message, raw, error)
+        else:
+            HANDLED.labels(self.row.name, "ok").inc()
+            try:
+                await message.ack()
+            except nats.errors.Error as error:
+                log.warning("handled, but not acknowledged; it comes again", extra={"reason": repr(error)})
 
     def _span(self, raw: RawMessage) -> AbstractContextManager[object]:
         if not self.traced:
@@ -220,8 +232,13 @@ class Durable:
             "Popagent-Deliveries": str(raw.deliveries),
         }
         subject = matrix.dlq_subject(self.connection.service, self.row.name)
+        msg_id = f"dlq-{self.row.name}-{raw.stream}-{raw.seq}"
         try:
-            await self.connection.publish(subject, raw.data, f"dlq-{self.row.name}-{raw.stream}-{raw.seq}", headers)
+            try:
+                await self.connection.publish(subject, raw.data, msg_id, headers)
+            except TooLargeError:  # it filled a message by itself; the reason does not fit beside it
+                headers["Popagent-Cut"] = str(len(raw.data))
+                await self.connection.publish(subject, raw.data[:CUT_BYTES], msg_id, headers)
         except UnavailableError as error:
             log.warning("dlq does not take the message yet", extra={"reason": error.message})
             await self._again(message, self.backoff_s[0])

@@ -21,7 +21,6 @@ BEAT_S: Final = 3.0
 # So long after its end a stream is still repeated when NATS comes back.
 REMEMBERED_AFTER_END_S: Final = 60.0
 FRAME_BYTES: Final = 512 * 1024
-HEAD_BYTES: Final = 64
 
 PUBLISHED: Final = metrics.counter("popagent_live_frames_total", "Live frames by what became of them", ("outcome",))
 log = logging.getLogger(__name__)
@@ -64,7 +63,7 @@ class LivePublisher:
             self.next_chunk = self._held_first = first
         if self.ended or first != self.next_chunk:
             raise InvalidInputError(f"chunk {first} of {self.subject} is not the next, {self.next_chunk}, or too late")
-        if len(sse_bytes) > self.connection.max_payload - HEAD_BYTES and count == 1:
+        if len(sse_bytes) > self.connection.max_payload and count == 1:
             raise TooLargeError(f"a chunk of {len(sse_bytes)} bytes is more than a message may have")
         self._held.append(sse_bytes)
         self.next_chunk += count
@@ -125,7 +124,7 @@ class LivePublisher:
         frame = Frame(self._held_first, self.next_chunk - self._held_first, flag, b"".join(self._held))
         self._held.clear()
         self._held_first = self.next_chunk
-        for part in frame.split(min(FRAME_BYTES, self.connection.max_payload - HEAD_BYTES)):
+        for part in frame.split(min(FRAME_BYTES, self.connection.max_payload)):
             self._remembered.append(part)
             self._post(part, "sent")
 

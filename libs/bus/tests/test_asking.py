@@ -148,8 +148,12 @@ async def test_a_service_that_starts_within_the_patience_gets_the_question(conne
 async def test_an_answer_over_the_limit_is_a_clear_failure(gateway: Bus) -> None:
     with pytest.raises(TooLargeError, match="more than a message may have"):
         await gateway.ask(Echo(text="huge"))
-    with pytest.raises(TooLargeError):
-        await gateway.ask(Echo(text="x" * 9_000_000))
+    for size in (9_000_000, gateway.max_payload, gateway.client.max_payload - 20):
+        with pytest.raises(TooLargeError):
+            await gateway.ask(Echo(text="x" * size))
+    largest = "x" * (gateway.max_payload - len('{"text":""}'))
+    assert (await gateway.ask(Echo(text=largest))).text == largest
+    assert gateway.state.reconnects == 0
 
 
 @pytest.mark.parametrize("bad", [">", "*", "a.b", "a b", "a\r\nb", "", "x" * 65, "é", "a\x00"])

@@ -161,6 +161,23 @@ async def test_what_can_never_be_read_is_buried_at_once_and_the_consumer_goes_on
     assert dead.data == data
 
 
+async def test_a_message_that_leaves_no_room_for_the_reason_is_buried_cut(
+    chat: Bus, observer: Bus, heard: Heard, suite_nats: NatsServer
+) -> None:
+    size = chat.client.max_payload - 100  # more than our own side lets through
+    await chat.js.publish(ThingHappened.subject, b"x" * size)
+    await tell(chat, happened("after"))
+
+    async def buried() -> bool:
+        return bool(await in_dlq(suite_nats))
+
+    await until(buried)
+    await until(lambda: heard.effects == ["after"])
+
+    [dead] = await in_dlq(suite_nats)
+    assert dead.headers["Popagent-Cut"] == str(size)
+
+
 async def test_a_message_that_ends_its_process_every_time_reaches_the_dlq(
     chat: Bus, heard: Heard, connect_as: ConnectAs, suite_nats: NatsServer
 ) -> None:
