@@ -51,6 +51,10 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
         "model": Entry(f"{_LOCAL}:model", "The weights of the embedded model."),
         "bootstrap": Entry(f"{_LOCAL}:bootstrap", "Make roles, schemas, extensions and streams; may be repeated."),
         "migrate": Entry(f"{_LOCAL}:migrate", "Bring every schema up to date; may be repeated."),
+        "provision": Entry(
+            f"{_LOCAL}:provision",
+            "Write the logins that services started without `up` need: nats.conf, and one .env a service.",
+        ),
         "install-service": Entry(f"{_LOCAL}:install_service", "Write a systemd unit that keeps popagent running."),
     },
 }

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import click
@@ -163,6 +164,18 @@ def migrate() -> None:
     for name in done.migrations:
         click.echo(f"applied {name}")
     click.echo("every schema is up to date")
+
+
+@local.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@plainly
+def provision(folder: Path) -> None:
+    """Write the logins that services started without `up` need: nats.conf, and one .env a service."""
+    from popagent_local import provision as module  # noqa: PLC0415
+    from popagent_local.settings import LocalSettings  # noqa: PLC0415
+
+    for path in module.provision(home_folder(), LocalSettings.load(), folder.absolute()):
+        click.echo(f"wrote {path}")
 
 
 @local.command()

@@ -119,21 +119,25 @@ class EmbeddedNats:
 
     def _text(self) -> str:
         monitor = f'http: "{LOOPBACK}:{self.monitor_port}"\n' if self.monitor_port else ""
-        return (
-            f'server_name: "popagent"\n'
-            f'listen: "{LOOPBACK}:{self.port}"\n'
-            f'pid_file: "{self.store_dir}/nats.pid"\n'
-            f"{monitor}"
-            f"max_payload: {MAX_PAYLOAD}\n"
-            f"max_pending: 64MB\n"
-            f'write_deadline: "10s"\n'
-            f'lame_duck_grace_period: "1s"\n'
-            f'lame_duck_duration: "30s"\n'
-            f"jetstream {{\n"
-            f'  store_dir: "{self.store_dir}"\n'
-            f"  max_mem: 64MB\n"
-            f"  max_file: 16GB\n"
-            f"  sync_interval: {SYNC_INTERVAL}\n"
-            f"}}\n"
-            f"{self.config}\n"
-        )
+        own = f'pid_file: "{self.store_dir}/nats.pid"\n{monitor}'
+        return configuration(f"{LOOPBACK}:{self.port}", self.store_dir, own + self.config)
+
+
+def configuration(listen: str, store_dir: Path, more: str) -> str:
+    """Return the nats.conf of a server that suits popagent; `more` holds at least its users and their rights."""
+    return (
+        f'server_name: "popagent"\n'
+        f'listen: "{listen}"\n'
+        f"max_payload: {MAX_PAYLOAD}\n"
+        f"max_pending: 64MB\n"
+        f'write_deadline: "10s"\n'
+        f'lame_duck_grace_period: "1s"\n'
+        f'lame_duck_duration: "30s"\n'
+        f"jetstream {{\n"
+        f'  store_dir: "{store_dir}"\n'
+        f"  max_mem: 64MB\n"
+        f"  max_file: 16GB\n"
+        f"  sync_interval: {SYNC_INTERVAL}\n"
+        f"}}\n"
+        f"{more}\n"
+    )
