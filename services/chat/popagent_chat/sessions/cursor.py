@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import binascii
-from datetime import datetime
+from datetime import UTC, datetime
 
 from popagent_kit.errors import InvalidInputError
 from popagent_kit.ids import is_client_id
@@ -26,8 +25,8 @@ def decode(cursor: str | None) -> tuple[datetime | None, str | None]:
     try:
         moment, _, session_id = base64.urlsafe_b64decode(cursor.encode()).decode().partition("|")
         updated_at = datetime.fromisoformat(moment)
-    except (ValueError, binascii.Error) as error:
+        if updated_at.tzinfo is None or not is_client_id(session_id):
+            raise ValueError(cursor)
+        return updated_at.astimezone(UTC), session_id
+    except (ValueError, OverflowError) as error:
         raise InvalidInputError("This cursor is not one that a list answered.", field="cursor") from error
-    if updated_at.tzinfo is None or not is_client_id(session_id):
-        raise InvalidInputError("This cursor is not one that a list answered.", field="cursor")
-    return updated_at, session_id

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.sessions import cursor, store
 from popagent_chat.sessions.store import SessionRow
 from popagent_chat.threads import store as threads
+from popagent_chat.threads.fitting import fitted
 from popagent_chat.workspaces.handlers import workspace_for
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError, RevisionConflictError
+from popagent_kit.ids import is_client_id
 from popagent_proto.chat.sessions import (
     CreateSession,
     GetSession,
@@ -24,9 +28,9 @@ from popagent_proto.chat.sessions import (
 
 handlers = Handlers[ChatDeps]()
 
-# A reply stays below 1 MB (DESIGN §2), the session's own fields and JSON overhead included.
-PAGE_BYTES = 700_000
-PAGE_MESSAGES = 100
+# A reply stays below 1 MB (DESIGN §2), the session's own fields included.
+PAGE_BYTES: Final = 900_000
+PAGE_MESSAGES: Final = 100
 
 
 class SessionExistsError(ConflictError):
@@ -63,6 +67,8 @@ async def get_session(deps: ChatDeps, query: GetSession) -> SessionView:
         row = await store.GET.first(conn, query.session_id)
         if row is None:
             raise SessionNotFoundError
+        if query.before is not None and not await _is_stored(conn, query.session_id, query.before):
+            raise InvalidInputError("This names no stored message.", field="before")
         return await view_of(conn, row, before=query.before, limit=query.limit)
 
 
@@ -132,10 +138,17 @@ async def view_of(
     conn: Connection, row: SessionRow, *, before: str | None = None, limit: int = PAGE_MESSAGES
 ) -> SessionView:
     """Return the session with the page of messages before `before`."""
-    page, previous = await threads.branch_page(conn, row.id, before, limit, PAGE_BYTES)
+    page = await threads.branch_page(conn, row.id, before, limit, PAGE_BYTES)
+    previous = page[0].id if page and page[0].parent_id else None
     return SessionView(
-        **row.summary().model_dump(), messages=[message.ui() for message in page], previous_cursor=previous
+        **row.summary().model_dump(),
+        messages=[fitted(message.ui(), PAGE_BYTES) for message in page],
+        previous_cursor=previous,
     )
+
+
+async def _is_stored(conn: Connection, session_id: str, message_id: str) -> bool:
+    return is_client_id(message_id) and await threads.FIND.first(conn, session_id, message_id) is not None
 
 
 async def _edited(

@@ -59,21 +59,24 @@ FIND: Final = Query(
     """,
 )
 
-# A parent is older than its child, so the chain ends; `limit` bounds one page.
+# A parent is older than its child, so the chain ends. $3 bounds the messages and $4 their bytes; one comes in any case.
 BRANCH: Final = Query(
     StoredMessage,
     """
     with recursive branch as (
-        select m.*, 1 as depth from messages m where m.thread_id = $1 and m.id = $2
+        select m.id, m.parent_id, 1 as depth, m.size_bytes::bigint as size_bytes
+        from messages m
+        where m.thread_id = $1 and m.id = $2
         union all
-        select m.*, b.depth + 1
+        select m.id, m.parent_id, b.depth + 1, b.size_bytes + m.size_bytes
         from branch b
-        join messages m on m.thread_id = b.thread_id and m.id = b.parent_id
-        where b.depth < $3
+        join messages m on m.thread_id = $1 and m.id = b.parent_id
+        where b.depth < $3 and b.size_bytes + m.size_bytes <= $4
     )
-    select id, seq, parent_id, role, parts, metadata, token_count, created_at
-    from branch
-    order by seq
+    select m.id, m.seq, m.parent_id, m.role, m.parts, m.metadata, m.token_count, m.created_at
+    from branch b
+    join messages m on m.thread_id = $1 and m.id = b.id
+    order by m.seq
     """,
 )
 
@@ -125,30 +128,17 @@ async def append(
 
 async def branch_page(
     conn: Connection, thread_id: str, before: str | None, limit: int, max_bytes: int
-) -> tuple[list[StoredMessage], str | None]:
-    """Return the newest messages of the branch in order, and the id that asks for the page before.
+) -> list[StoredMessage]:
+    """Return the newest messages of the branch in order; the oldest one's id asks for the page before.
 
     Args:
         before: Id of the oldest message already known, or None for the head.
-        max_bytes: Of JSON text, roughly; at least one message is returned whatever its size.
+        limit: Most messages.
+        max_bytes: Of JSON text; one message is returned whatever its size.
     """
-    start = await _page_start(conn, thread_id, before)
-    if start is None:
-        return [], None
-    found = await BRANCH.all(conn, thread_id, start, limit)
-    kept: list[StoredMessage] = []
-    size = 0
-    for message in reversed(found):
-        size += len(message.model_dump_json())
-        if kept and size > max_bytes:
-            break
-        kept.append(message)
-    kept.reverse()
-    return kept, kept[0].id if kept[0].parent_id else None
-
-
-async def _page_start(conn: Connection, thread_id: str, before: str | None) -> str | None:
     if before is None:
-        return await HEAD.first(conn, thread_id)
-    message = await FIND.first(conn, thread_id, before)
-    return message.parent_id if message else None
+        start = await HEAD.first(conn, thread_id)
+    else:
+        known = await FIND.first(conn, thread_id, before)
+        start = known.parent_id if known else None
+    return await BRANCH.all(conn, thread_id, start, limit, max_bytes) if start else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
 from popagent_chat.agents import store as agents
@@ -27,12 +27,19 @@ HISTORY_BYTES: Final = 8_000_000
 
 @dataclass(frozen=True)
 class TurnContext:
-    """Everything a turn was started with."""
+    """Everything a turn was started with; leave it as a block, so that nothing stays open."""
 
     run: RunContext
-    agent: AgentRow
     history: Sequence[dict[str, Any]]
     message: dict[str, Any]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the workspace's folder."""
+        if self.run.workspace is not None:
+            self.run.workspace.folder.close()
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ async def snapshot(deps: ChatDeps, turn: LeasedTurn) -> TurnContext:
         policy=WorkspacePolicy(access),
         requested_model=turn.model,
     )
-    return TurnContext(run, stored.agent, stored.history, stored.message)
+    return TurnContext(run, stored.history, stored.message)
 
 
 async def _read(deps: ChatDeps, turn: LeasedTurn) -> _Stored:
@@ -89,7 +96,7 @@ async def _read(deps: ChatDeps, turn: LeasedTurn) -> _Stored:
         session = await sessions.GET.one(conn, turn.session_id)
         workspace = await workspace_for(conn, session.workspace_id)
         message = await threads.FIND.one(conn, turn.session_id, turn.user_message_id)
-        history, _ = await threads.branch_page(
+        history = await threads.branch_page(
             conn, turn.session_id, turn.user_message_id, HISTORY_MESSAGES, HISTORY_BYTES
         )
     return _Stored(settings, agent, workspace, [earlier.ui() for earlier in history], message.ui())

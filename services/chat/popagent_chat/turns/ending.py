@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Any, Final
 
 from popagent_agent.tokens import estimate_tokens
@@ -12,16 +11,16 @@ from popagent_chat.deps import ChatDeps
 from popagent_chat.sessions import store as sessions
 from popagent_chat.threads import store as threads
 from popagent_chat.turns import store
+from popagent_chat.turns.closing import Ending
 from popagent_chat.turns.store import TURNS, LeasedTurn
 from popagent_chat.turns.stream import TurnStream
 from popagent_db.pool import Connection
+from popagent_kit.clock import now
 from popagent_kit.errors import UnavailableError
 from popagent_kit.text import excerpt
 from popagent_proto.chat.sessions import SessionChanged
-from popagent_proto.chat.turns import TurnEnded, TurnState
-from popagent_rows.leased import Lease, LeaseLostError
-from popagent_uistream.chunks import Chunk
-from popagent_uistream.state import StreamState
+from popagent_proto.chat.turns import TurnEnded
+from popagent_rows.leased import Lease
 
 log = logging.getLogger(__name__)
 
@@ -29,89 +28,62 @@ RETRY_S: Final = 0.2
 EXCERPT_CHARACTERS: Final = 8_000
 
 
-@dataclass(frozen=True)
-class Ending:
-    """What is known at the end."""
-
-    state: TurnState
-    error_class: str | None = None
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-
 async def end_turn(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream, ending: Ending) -> None:
-    """Store the end, again and again while PostgreSQL is away, until the lease is over; then tell the watchers.
+    """Store the end, again and again while PostgreSQL is away, until another process has the turn; tell the watchers.
 
     Raises:
         LeaseLostError: Another process ends this turn; nothing was written.
     """
+    turn = lease.row
+    # From here on the fence alone decides: neither a late beat nor a stop of the process may cut off what is written.
+    lease.over()
+    took_s = (now() - turn.created_at).total_seconds()
+    stream.note({"state": ending.state, "durationMs": max(0, round(took_s * 1000))})
     await stream.settle()
     unsure = False
     while True:
         try:
-            lease.check()
-            await _store(deps, lease, stream, ending)
+            if not (unsure and await _was_stored(deps, turn)):
+                await _store(deps, turn, stream, ending)
+            break
         except UnavailableError as error:
             # The commit itself may have been carried out without an answer.
             unsure = True
-            log.warning("the end of a turn waits for the database", extra={"reason": error.message})
+            log.warning("the end of a turn waits for the database", extra={"turn": turn.id, "reason": error.message})
             await asyncio.sleep(RETRY_S)
-        except LeaseLostError:
-            if not (unsure and await _was_stored(deps, lease.row, stream)):
-                raise
-            break
-        else:
-            break
     stream.finish()
 
 
-async def _was_stored(deps: ChatDeps, turn: LeasedTurn, stream: TurnStream) -> bool:
-    """Tell whether the stored end is this one."""
+async def _was_stored(deps: ChatDeps, turn: LeasedTurn) -> bool:
+    """Tell whether this attempt ended the turn."""
     async with deps.pool.acquire() as conn:
         stored = await store.GET.first(conn, turn.id)
-    return stored is not None and stored.ending == stream.ending and stored.next_chunk == stream.next_chunk + 1
+    return stored is not None and stored.attempt == turn.attempt and stored.ending is not None
 
 
-async def close_with(stream: TurnStream, ending: Chunk, metadata: dict[str, Any]) -> None:
-    """Close whatever is open, add `metadata` and hold `ending` as the last chunk."""
-    for chunk in StreamState.of(stream.message).close_open():
-        await stream.emit(chunk)
-    await stream.note(metadata)
-    await stream.emit(ending)
-
-
-async def _store(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream, ending: Ending) -> None:
-    turn = lease.row
+async def _store(deps: ChatDeps, turn: LeasedTurn, stream: TurnStream, ending: Ending) -> None:
     message = {**stream.message, "id": turn.assistant_message_id, "role": "assistant"}
     if not message["parts"]:
         # The client refuses a message without parts.
         message["parts"] = [{"type": "step-start"}]
     text = text_of(message)
-    # Before the commit: a beat that finds the row ended must not take it for lost.
-    lease.over()
     async with deps.outbox.transaction() as conn:
         await TURNS.fence(conn, turn)
-        await _append_and_settle(conn, turn, message, text, stream=stream, ending=ending)
+        await threads.append(
+            conn, turn.session_id, message, parent_id=turn.user_message_id, token_count=estimate_tokens(text)
+        )
+        await TURNS.fenced(
+            conn,
+            turn,
+            store.END,
+            ending.state,
+            stream.ending,
+            stream.next_chunk + 1,
+            ending.error_class,
+            ending.input_tokens,
+            ending.output_tokens,
+        )
         await _tell(deps, conn, turn, text, ending)
-
-
-async def _append_and_settle(
-    conn: Connection, turn: LeasedTurn, message: dict[str, Any], text: str, *, stream: TurnStream, ending: Ending
-) -> None:
-    await threads.append(
-        conn, turn.session_id, message, parent_id=turn.user_message_id, token_count=estimate_tokens(text)
-    )
-    await TURNS.fenced(
-        conn,
-        turn,
-        store.END,
-        ending.state,
-        stream.ending,
-        stream.next_chunk + 1,
-        ending.error_class,
-        ending.input_tokens,
-        ending.output_tokens,
-    )
 
 
 async def _tell(deps: ChatDeps, conn: Connection, turn: LeasedTurn, text: str, ending: Ending) -> None:

@@ -1,34 +1,76 @@
-"""End a turn whose owner is gone: what it had said is taken from the checkpoint and the frames after it."""
+"""Go on with a turn that another attempt began: what it had said is in the checkpoint and the frames after it."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
+from typing import Final
 
 from popagent_bus.live import stored_frames
 from popagent_chat.deps import ChatDeps
-from popagent_chat.turns.ending import Ending, close_with, end_turn
-from popagent_chat.turns.run import INTERRUPTED, carry_out
+from popagent_chat.turns import store
+from popagent_chat.turns.closing import BROKEN, close_open, failed, interrupted
+from popagent_chat.turns.ending import end_turn
+from popagent_chat.turns.run import attributes_of, carry_out
 from popagent_chat.turns.store import LeasedTurn
 from popagent_chat.turns.stream import TurnStream
+from popagent_kit.errors import UnavailableError
 from popagent_proto import matrix
-from popagent_rows.leased import Lease, Outcome
+from popagent_rows.leased import Lease
+from popagent_telemetry import extract, span
 from popagent_uistream.parse import parse
 
 log = logging.getLogger(__name__)
 
+# A turn that ends every process which takes it, or that no attempt could store, is ended with a sentence instead.
+MOST_ATTEMPTS: Final = 5
+# So long NATS is waited for; after that the checkpoint must do.
+CATCH_UP_S: Final = 20.0
+CATCH_UP_RETRY_S: Final = 0.5
 
-async def recover(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> Outcome:
-    """Store the partial message as interrupted and publish the end; a turn that had said nothing is run instead."""
+
+async def recover(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> None:
+    """Store what was said as interrupted and publish the end; a turn that had said and done nothing is run again.
+
+    Raises:
+        LeaseLostError: Another process has the turn.
+    """
     turn = lease.row
-    subject = matrix.live_subject("chat", "turns", turn.id)
-    async for frame in stored_frames(deps.bus, subject, from_chunk=turn.next_chunk):
-        for chunk in parse(frame.data):
-            stream.catch_up(chunk)
-    if stream.next_chunk == 0:
-        return await carry_out(deps, lease, stream)
-    log.warning("turn ends interrupted", extra={"turn": turn.id, "chunks": stream.next_chunk})
-    ending = {"type": "error", "errorText": INTERRUPTED}
-    error = {"class": "interrupted", "text": INTERRUPTED}
-    await close_with(stream, ending, {"error": error, "state": "interrupted"})
-    await end_turn(deps, lease, stream, Ending("interrupted", error_class="interrupted"))
-    return None
+    if turn.attempt > MOST_ATTEMPTS:
+        log.error("turn given up", extra={"turn": turn.id, "attempt": turn.attempt})
+        stream.forget_message()
+        await end_turn(deps, lease, stream, await failed(stream, "internal", BROKEN))
+        return
+    await _catch_up(deps, stream, turn.id)
+    if not stream.said_anything and not await _did_anything(deps, turn):
+        if stream.next_chunk:
+            await close_open(stream)
+        await carry_out(deps, lease, stream)
+        return
+    with span("chat.turn.recover", attributes_of(turn), parent=extract(turn.trace_headers)):
+        log.warning("turn ends interrupted", extra={"turn": turn.id, "chunks": stream.next_chunk})
+        await end_turn(deps, lease, stream, await interrupted(stream))
+
+
+async def _catch_up(deps: ChatDeps, stream: TurnStream, turn_id: str) -> None:
+    """Take the frames that were published after the checkpoint."""
+    subject = matrix.live_subject("chat", "turns", turn_id)
+    give_up_at = time.monotonic() + CATCH_UP_S
+    while True:
+        try:
+            async for frame in stored_frames(deps.bus, subject, from_chunk=stream.next_chunk):
+                for chunk in parse(frame.data):
+                    stream.catch_up(chunk)
+        except UnavailableError as error:
+            if time.monotonic() > give_up_at:
+                log.warning("frames are not to be had", extra={"turn": turn_id, "reason": error.message})
+                return
+            await asyncio.sleep(CATCH_UP_RETRY_S)
+        else:
+            return
+
+
+async def _did_anything(deps: ChatDeps, turn: LeasedTurn) -> bool:
+    async with deps.pool.acquire() as conn:
+        return await store.HAS_INTENTS.value(conn, turn.id)

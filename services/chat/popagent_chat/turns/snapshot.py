@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.threads import store as threads
+from popagent_chat.threads.fitting import fitted
 from popagent_chat.turns import store
 from popagent_chat.turns.store import TurnRow
 from popagent_chat.turns.stream import TRANSIENT
@@ -12,6 +15,9 @@ from popagent_db.pool import Connection
 from popagent_proto.chat.turns import NothingRunsError, SnapshotTurn, TurnSnapshotView
 from popagent_uistream.encode import encode_all
 from popagent_uistream.snapshot import snapshot_chunks
+
+# The events travel as text within JSON, which at most doubles them; a message of NATS has 8 MiB.
+SNAPSHOT_BYTES: Final = 3_500_000
 
 handlers = Handlers[ChatDeps]()
 
@@ -39,9 +45,9 @@ async def snapshot_turn(deps: ChatDeps, query: SnapshotTurn) -> TurnSnapshotView
 def _running(turn: TurnRow) -> bytes:
     if turn.checkpoint is None:
         return b""
-    return encode_all(snapshot_chunks(turn.checkpoint, transient=TRANSIENT))
+    return encode_all(snapshot_chunks(fitted(turn.checkpoint, SNAPSHOT_BYTES), transient=TRANSIENT))
 
 
 async def _ended(conn: Connection, turn: TurnRow) -> bytes:
     message = await threads.FIND.one(conn, turn.session_id, turn.assistant_message_id)
-    return encode_all(snapshot_chunks(message.ui(), ending=turn.ending))
+    return encode_all(snapshot_chunks(fitted(message.ui(), SNAPSHOT_BYTES), ending=turn.ending))

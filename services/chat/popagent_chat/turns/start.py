@@ -19,9 +19,8 @@ from popagent_chat.turns.store import LeasedTurn, TurnRow
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConflictError, InvalidInputError
 from popagent_kit.ids import new_id
-from popagent_kit.text import one_line
 from popagent_proto.chat.sessions import SessionChanged
-from popagent_proto.chat.turns import StartTurn, TurnStarted, TurnView, UserMessage
+from popagent_proto.chat.turns import MESSAGE_CHARACTERS, StartTurn, TurnStarted, TurnView, UserMessage
 from popagent_telemetry import current_trace_id, inject
 
 handlers = Handlers[ChatDeps]()
@@ -47,6 +46,8 @@ class Place:
 @handlers.answers(StartTurn)
 async def start_turn(deps: ChatDeps, command: StartTurn) -> TurnView:
     """Store message, turn and events at once; the same request again finds the stored turn."""
+    if command.message is not None and sum(len(part.text) for part in command.message.parts) > MESSAGE_CHARACTERS:
+        raise InvalidInputError(f"A message has at most {MESSAGE_CHARACTERS:,} characters.", field="message.parts")
     if command.model is not None:
         async with deps.pool.acquire() as conn:
             runtime = await stored_settings(conn)
@@ -188,4 +189,5 @@ def _same(stored: StoredMessage, message: UserMessage) -> bool:
 def _title(place: Place) -> str:
     if place.new_message is None:
         return ""
-    return one_line(" ".join(part["text"] for part in place.new_message["parts"]), TITLE_CHARACTERS)
+    words = " ".join(part["text"] for part in place.new_message["parts"]).split()
+    return " ".join(words)[:TITLE_CHARACTERS].rstrip()

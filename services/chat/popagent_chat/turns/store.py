@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from popagent_db.query import Query
@@ -26,6 +27,7 @@ class LeasedTurn(LeasedRow):
     trace_id: str | None
     checkpoint: dict[str, Any] | None
     next_chunk: int
+    created_at: datetime
 
 
 TURNS: Final = LeasedRows("turns", LeasedTurn, lease_s=LEASE_S, beat_s=BEAT_S)
@@ -40,6 +42,7 @@ class TurnRow:
     user_message_id: str
     assistant_message_id: str
     state: TurnState
+    attempt: int
     trace_id: str | None
     checkpoint: dict[str, Any] | None
     next_chunk: int
@@ -70,14 +73,15 @@ INSERT: Final = Query(
         case when $8 is null then null else clock_timestamp() + make_interval(secs => {LEASE_S}) end
     )
     returning id, attempt, owner, boot_id, stop_requested, session_id, user_message_id, assistant_message_id, model,
-        trace_headers, trace_id, checkpoint, next_chunk
+        trace_headers, trace_id, checkpoint, next_chunk, created_at
     """,
 )
 
 GET: Final = Query(
     TurnRow,
     """
-    select id, session_id, user_message_id, assistant_message_id, state, trace_id, checkpoint, next_chunk, ending
+    select id, session_id, user_message_id, assistant_message_id, state, attempt, trace_id, checkpoint, next_chunk,
+        ending
     from turns
     where id = $1
     """,
@@ -86,7 +90,8 @@ GET: Final = Query(
 LIVE_OF_SESSION: Final = Query(
     TurnRow,
     """
-    select id, session_id, user_message_id, assistant_message_id, state, trace_id, checkpoint, next_chunk, ending
+    select id, session_id, user_message_id, assistant_message_id, state, attempt, trace_id, checkpoint, next_chunk,
+        ending
     from turns
     where session_id = $1 and state in ('queued', 'running')
     """,
@@ -96,7 +101,8 @@ LIVE_OF_SESSION: Final = Query(
 NEWEST_FOR_MESSAGE: Final = Query(
     TurnRow,
     """
-    select id, session_id, user_message_id, assistant_message_id, state, trace_id, checkpoint, next_chunk, ending
+    select id, session_id, user_message_id, assistant_message_id, state, attempt, trace_id, checkpoint, next_chunk,
+        ending
     from turns
     where session_id = $1 and user_message_id = $2
     order by created_at desc
@@ -110,7 +116,8 @@ REQUEST_STOP: Final = Query(
     update turns
     set stop_requested = true
     where session_id = $1 and state in ('queued', 'running')
-    returning id, session_id, user_message_id, assistant_message_id, state, trace_id, checkpoint, next_chunk, ending
+    returning id, session_id, user_message_id, assistant_message_id, state, attempt, trace_id, checkpoint, next_chunk,
+        ending
     """,
 )
 
@@ -133,3 +140,5 @@ INTENT: Final = Query(
     select id, attempt, $4, $5, $6, $7 from turns where {FENCE}
     """,
 )
+
+HAS_INTENTS: Final = Query(bool, "select exists (select 1 from turn_intents where turn_id = $1)")

@@ -12,14 +12,16 @@ from popagent_bus import Bus
 from popagent_bus.live import LivePublisher
 from popagent_chat.turns import store
 from popagent_chat.turns.recovery import recover
-from popagent_chat.turns.run import carry_out, start_metadata
+from popagent_chat.turns.run import carry_out
 from popagent_chat.turns.store import TURNS, LeasedTurn
 from popagent_chat.turns.stream import TurnStream
 from popagent_db.pool import Connection, Pool
+from popagent_kit.clock import wire_time
 from popagent_proto import matrix
 from popagent_rows.leased import Holder, Lease, Outcome, Requeue, Take, Verdict
 from popagent_rows.pulse import Pulse
 from popagent_rows.worker import Slot, Worker
+from popagent_uistream.chunks import Chunk, start
 
 if TYPE_CHECKING:
     from popagent_chat.deps import ChatDeps
@@ -42,8 +44,7 @@ class TurnWorker:
             TURNS,
             pool,
             holder,
-            handler=self._run,
-            taken=self._recover,
+            handler=self._work,
             failed=_put_back,
             expired=_take,
             slots=slots,
@@ -80,43 +81,43 @@ class TurnWorker:
         self._worker.wake()
         self._worker.look_for_stops()
 
-    async def _run(self, lease: Lease[LeasedTurn]) -> Outcome:
+    async def _work(self, lease: Lease[LeasedTurn]) -> Outcome:
         assert self._deps is not None
-        stream, publisher = self._stream(lease)
+        stream = self._stream(lease)
         try:
-            return await carry_out(self._deps, lease, stream)
+            # What an earlier attempt had said is not said again.
+            await (carry_out if lease.row.attempt == 1 else recover)(self._deps, lease, stream)
         finally:
-            publisher.close()
+            stream.close()
+        return None
 
-    async def _recover(self, lease: Lease[LeasedTurn]) -> Outcome:
-        assert self._deps is not None
-        stream, publisher = self._stream(lease)
-        try:
-            return await recover(self._deps, lease, stream)
-        finally:
-            publisher.close()
-
-    def _stream(self, lease: Lease[LeasedTurn]) -> tuple[TurnStream, LivePublisher]:
+    def _stream(self, lease: Lease[LeasedTurn]) -> TurnStream:
         turn = lease.row
-        publisher = LivePublisher(self._bus, matrix.live_subject("chat", "turns", turn.id))
 
         async def checkpoint(message: orjson.Fragment, next_chunk: int) -> None:
             async with self._pool.acquire() as conn:
                 await lease.run(conn, store.CHECKPOINT, message, next_chunk)
 
-        stream = TurnStream(
-            publisher,
+        return TurnStream(
+            LivePublisher(self._bus, matrix.live_subject("chat", "turns", turn.id)),
             checkpoint,
+            opening=_opening(turn),
             message=turn.checkpoint,
             next_chunk=turn.next_chunk,
-            start_metadata=start_metadata(turn),
         )
-        return stream, publisher
+
+
+def _opening(turn: LeasedTurn) -> Chunk:
+    """Return the first chunk: what the message says of itself from the beginning."""
+    metadata = {"turnId": turn.id, "createdAt": wire_time(turn.created_at)}
+    if turn.trace_id is not None:
+        metadata["traceId"] = turn.trace_id
+    return start(message_id=turn.assistant_message_id, message_metadata=metadata)
 
 
 def _put_back(lease: Lease[LeasedTurn], error: Exception) -> Outcome:
-    """A turn whose end could not be written waits for the sweep."""
-    log.error("a turn could not be ended", extra={"turn": lease.row.id, "reason": str(error)})
+    """A turn whose end could not be written is tried again, a few times (see recovery)."""
+    log.error("a turn could not be ended", exc_info=error, extra={"turn": lease.row.id})
     return Requeue(delay_s=1.0)
 
 

@@ -8,6 +8,7 @@ from popagent_chat.workspaces import store
 from popagent_chat.workspaces.folder import registered_path
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConfigurationError, ConflictError, InvalidInputError
+from popagent_kit.ids import is_client_id
 from popagent_proto.chat.workspaces import (
     ListWorkspaces,
     RegisterWorkspace,
@@ -29,6 +30,8 @@ class WorkspaceExistsError(ConflictError):
 async def list_workspaces(deps: ChatDeps, query: ListWorkspaces) -> WorkspaceList:
     """Return one page, the default workspace first."""
     async with deps.pool.acquire() as conn:
+        if query.cursor is not None and not await _is_stored(conn, query.cursor):
+            raise InvalidInputError("This cursor is not one that a list answered.", field="cursor")
         found = await store.LIST.all(conn, query.cursor, query.limit + 1)
     page = found[: query.limit]
     return WorkspaceList(items=page, next_cursor=page[-1].id if len(found) > query.limit else None)
@@ -48,6 +51,10 @@ async def register_workspace(deps: ChatDeps, command: RegisterWorkspace) -> Work
     if stored.id == command.command_id and stored.path == path:
         return stored
     raise WorkspaceExistsError(extra={"workspace": stored.wire()})
+
+
+async def _is_stored(conn: Connection, workspace_id: str) -> bool:
+    return is_client_id(workspace_id) and await store.GET.first(conn, workspace_id) is not None
 
 
 async def workspace_for(conn: Connection, workspace_id: str | None) -> WorkspaceView:

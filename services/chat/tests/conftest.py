@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from popagent_db.pool import Pool, open_pool
+from popagent_testing.model_server import ModelServer
+from popagent_testing.servers import NatsServer
+from popagent_testing.suite_bus import ConnectAs, connect_as, shared_suite_nats
+from services.chat.tests.running import Chat, Door, start_chat
+
+__all__ = ["connect_as", "shared_suite_nats"]
+
+
+@pytest.fixture
+def suite_nats(shared_suite_nats: NatsServer) -> NatsServer:
+    """One server for all; a test that breaks NATS overrides this."""
+    return shared_suite_nats
+
+
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def model(model_server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModelServer]:
+    monkeypatch.setenv("POPAGENT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("POPAGENT_MODEL_URL", model_server.url)
+    monkeypatch.setenv("POPAGENT_MODEL", "scripted-model")
+    yield model_server
+    model_server.reset()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace root with the default workspace in it."""
+    (tmp_path / "root" / "default").mkdir(parents=True)
+    (tmp_path / "root" / "default" / "README.md").write_text("The word of the day is heron.\n")
+    return tmp_path / "root"
+
+
+@pytest.fixture(scope="module")
+def dsn(service_database: Callable[[str], str]) -> str:
+    """A migrated database of this module."""
+    return service_database("chat")
+
+
+class StartChat(Protocol):
+    def __call__(self, **settings: Any) -> Awaitable[Chat]: ...
+
+
+@pytest.fixture
+async def start(dsn: str, suite_nats: NatsServer, root: Path, model: ModelServer) -> AsyncIterator[StartChat]:
+    """Return `await start(**settings)`: one more instance; the fixture stops what is left."""
+    started: list[Chat] = []
+
+    async def starting(**settings: Any) -> Chat:
+        started.append(await start_chat(dsn, suite_nats.url, root, **settings))
+        return started[-1]
+
+    yield starting
+    for chat in reversed(started):
+        await chat.stop()
+
+
+@pytest.fixture
+async def chat(start: StartChat) -> Chat:
+    return await start()
+
+
+@pytest.fixture
+async def door(connect_as: ConnectAs) -> Door:
+    return Door(await connect_as("gateway"))
+
+
+@pytest.fixture
+async def pool(dsn: str) -> AsyncIterator[Pool]:
+    """The tables, seen from beside the service."""
+    opened = await open_pool(dsn, application_name="test", max_size=2)
+    yield opened
+    await opened.close()
