@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 HUB: Final = "https://huggingface.co"
+CHAT_MODEL_ID: Final = "qwen2.5-coder-1.5b-instruct"
+EMBEDDING_MODEL_ID: Final = "all-minilm-l6-v2"
 
 
 @dataclass(frozen=True)

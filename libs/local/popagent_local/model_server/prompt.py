@@ -12,21 +12,23 @@ from typing import Any, Final
 Message = Mapping[str, Any]
 
 RULES: Final = """\
-You write one JSON object and nothing else. It is one of these two:
-{"tool": NAME, "arguments": {...}} uses a tool; you then get its result.
-{"answer": TEXT} is your reply to the user, in Markdown.
+# Tools
+{tools}
 
-{{tools}}
+# Form
+You write one JSON object and nothing else:
+{{"tool": NAME, "arguments": {{...}}}} to look something up or do something; its result is then shown to you.
+{{"tool": "{none}", "answer": TEXT}} to reply to the user, in Markdown.
 
-Decide like this:
-- The user wants something that a tool can find out or do, and you have no result for it yet: use the tool. Never guess \
-what a file, page or record says.
-- You have the result you need: reply with what the result says. Do not use the same tool with the same arguments twice.
-- Small talk, general knowledge, arithmetic: reply at once."""
+You know nothing about the user, their files, their plans or today's world except what the messages and results here \
+say. Use a tool to find out or to get something done; answer from its result. Use {none} for greetings, thanks, \
+arithmetic and common knowledge, and as soon as a result has what you need. When asked to explain or describe \
+something that lies where a tool can look, look first."""
 
 ANSWER_ONLY: Final = """\
+# Form
 You write one JSON object and nothing else:
-{"answer": TEXT} is your reply to the user, in Markdown."""
+{{"tool": "{none}", "answer": TEXT}} is your reply to the user, in Markdown."""
 
 
 def text_of(content: Any) -> str:
@@ -52,10 +54,13 @@ def plain_messages(messages: Sequence[Message]) -> list[dict[str, str]]:
     return head + [{"role": str(m["role"]), "content": text_of(m.get("content"))} for m in rest]
 
 
-def decision_messages(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+def decision_messages(
+    messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], no_tool: str
+) -> list[dict[str, str]]:
     """Return the conversation as decisions and results, with the tools explained in the system message."""
     system, rest = fold_system(messages)
-    rules = RULES.replace("{{tools}}", "\n".join(describe(tool) for tool in tools)) if tools else ANSWER_ONLY
+    described = "\n".join(describe(tool) for tool in tools)
+    rules = (RULES if tools else ANSWER_ONLY).format(tools=described, none=no_tool)
     out = [{"role": "system", "content": f"{system}\n\n{rules}" if system else rules}]
     results = {str(m.get("tool_call_id")): text_of(m.get("content")) for m in rest if m.get("role") == "tool"}
     for message in rest:
@@ -63,16 +68,16 @@ def decision_messages(messages: Sequence[Message], tools: Sequence[Mapping[str, 
         if role == "user":
             out.append({"role": "user", "content": text_of(message.get("content"))})
         elif role == "assistant":
-            out.extend(_assistant(message, results))
+            out.extend(_assistant(message, results, no_tool))
     return out
 
 
-def _assistant(message: Message, results: Mapping[str, str]) -> list[dict[str, str]]:
+def _assistant(message: Message, results: Mapping[str, str], no_tool: str) -> list[dict[str, str]]:
     said = text_of(message.get("content"))
     calls = message.get("tool_calls") or []
     out = []
     if said or not calls:
-        out.append({"role": "assistant", "content": compact({"answer": said})})
+        out.append({"role": "assistant", "content": compact({"tool": no_tool, "answer": said})})
     for call in calls:
         name, arguments = call["function"]["name"], arguments_of(call)
         out.append({"role": "assistant", "content": compact({"tool": name, "arguments": arguments})})

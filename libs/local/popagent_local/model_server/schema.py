@@ -5,36 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-# What the grammar compiler understands; the rest (descriptions, formats, free patterns) would make it refuse or grow.
+# What every grammar compiler understands; the rest (descriptions, formats, free patterns) makes some of them refuse.
 KEPT: Final = frozenset(
-    {"type", "properties", "required", "items", "prefixItems", "enum", "const", "anyOf", "oneOf", "allOf",
-     "additionalProperties", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"}
-)  # fmt: skip
+    (
+        *("type", "properties", "required", "items", "prefixItems", "enum", "const", "anyOf", "oneOf", "allOf"),
+        *("additionalProperties", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        *("minItems", "maxItems"),
+    )
+)
 SCHEMA_LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 # A repetition is unrolled in the grammar: beyond this it costs more than it forbids.
 MAX_REPEAT: Final = 64
 MAX_DEPTH: Final = 12
-ANY_OBJECT: Final = {"type": "object"}
+# Free white space is read as a licence to pretty-print, which doubles the tokens of a call.
+SPACING: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
+NO_TOOL: Final = "none"
 
 
-def decision_schema(tools: Sequence[Mapping[str, Any]], answer: Mapping[str, Any] | None) -> dict[str, Any]:
+def decision_schema(
+    tools: Sequence[Mapping[str, Any]], answer: Mapping[str, Any] | None, no_tool: str = NO_TOOL
+) -> dict[str, Any]:
     """Return the schema of one decision: a call of one of `tools` (function objects), or an answer of schema `answer`.
 
     No answer is allowed when `answer` is None; there must be at least one branch.
     """
     branches = [_object(tool={"const": tool["name"]}, arguments=parameters_of(tool)) for tool in tools]
     if answer is not None:
-        branches.append(_object(answer=dict(answer)))
-    return branches[0] if len(branches) == 1 else {"anyOf": branches}
+        branches.append(_object(tool={"const": no_tool}, answer=dict(answer)))
+    whole = branches[0] if len(branches) == 1 else {"anyOf": branches}
+    return {**whole, "x-guidance": SPACING}
+
+
+def name_for_no_tool(tools: Sequence[Mapping[str, Any]]) -> str:
+    """Return the word that stands for "no tool" beside these tools, which none of them bears."""
+    taken = {tool["name"] for tool in tools}
+    word = NO_TOOL
+    while word in taken:
+        word = f"{word}_"
+    return word
 
 
 def parameters_of(tool: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a function object as a closed object schema; a tool without any takes `{}`."""
-    given = tool.get("parameters") or {}
-    narrowed = narrow(given)
-    if narrowed.get("type") != "object" and "properties" not in narrowed:
+    narrowed = narrow(tool.get("parameters") or {})
+    if not isinstance(narrowed.get("properties"), dict):
         return _object()
-    narrowed.setdefault("properties", {})
     narrowed["type"] = "object"
     narrowed.setdefault("additionalProperties", False)
     return narrowed
@@ -49,17 +64,15 @@ def narrow(schema: Any, root: Any = None, depth: int = 0) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         return {}
     if depth > MAX_DEPTH:
-        return dict(ANY_OBJECT)
+        return {"type": "object"}
     if isinstance(schema.get("$ref"), str):
         return narrow(_resolve(root, schema["$ref"]), root, depth + 1)
-    kept: dict[str, Any] = {}
-    for key in KEPT & schema.keys():
-        kept[key] = _narrowed_value(key, schema[key], root, depth)
+    # In the order of the schema: the grammar writes keys in that order.
+    kept = {key: _narrowed_value(key, value, root, depth) for key, value in schema.items() if key in KEPT}
     for bound in ("minItems", "maxItems"):
         if isinstance(kept.get(bound), int) and kept[bound] > MAX_REPEAT:
             del kept[bound]
-    # The grammar writes keys in the order of the schema; sets have none.
-    return {key: kept[key] for key in schema if key in kept}
+    return kept
 
 
 def _narrowed_value(key: str, value: Any, root: Any, depth: int) -> Any:

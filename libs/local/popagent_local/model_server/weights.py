@@ -57,8 +57,8 @@ class Weights:
 
     @property
     def chat_id(self) -> str:
-        """The model id on the wire: the file's name in lower case, without its ending."""
-        return self.chat.stem.lower()
+        """The model id on the wire; a model of one's own is called like its file, in lower case, without the ending."""
+        return known.CHAT_MODEL_ID if self.pinned else self.chat.stem.lower()
 
 
 @dataclass(frozen=True)

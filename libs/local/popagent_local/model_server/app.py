@@ -1,0 +1,101 @@
+"""The door of the model server: OpenAI's paths over the chat model and the embedder, behind a key."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from popagent_kit.errors import AppError, NotFoundError, UnavailableError
+from popagent_local.model_server import chat, embedding_route, shim
+from popagent_local.model_server.artefacts import EMBEDDING_MODEL_ID
+from popagent_local.model_server.chat import CompileGrammar
+from popagent_local.model_server.door import KeyRequired, json_body, on_app_error, on_http_error, until_client_leaves
+from popagent_local.model_server.embeddings import DIMENSIONS, MAX_TOKENS, Embedder
+from popagent_local.model_server.upstream import Upstream
+
+LOADING_RETRY_S: Final = 2
+
+
+class UnknownModelError(NotFoundError):
+    """There is no model of this name here."""
+
+    code = "model_not_found"
+
+
+@dataclass
+class Models:
+    """What is served. `upstream` and `embedder` are None until they are loaded."""
+
+    api_key: str = field(repr=False)
+    chat_id: str
+    context: int
+    compile_grammar: CompileGrammar
+    upstream: Upstream | None = None
+    embedder: Embedder | None = None
+    began_at: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether every model is loaded."""
+        return self.upstream is not None and self.embedder is not None
+
+
+def build_app(models: Models) -> ASGIApp:
+    """Return the application."""
+    routes = [
+        Route("/health", _health),
+        Route("/v1/models", _list_models),
+        Route("/v1/chat/completions", _chat, methods=["POST"]),
+        Route("/v1/embeddings", _embeddings, methods=["POST"]),
+    ]
+    app = Starlette(routes=routes, exception_handlers={AppError: on_app_error, HTTPException: on_http_error})
+    app.state.models = models
+    return KeyRequired(app, models.api_key)
+
+
+async def _health(request: Request) -> Response:
+    models: Models = request.app.state.models
+    return JSONResponse({"status": "ok" if models.ready else "loading"}, 200 if models.ready else 503)
+
+
+async def _list_models(request: Request) -> Response:
+    models: Models = request.app.state.models
+    common = {"object": "model", "created": models.began_at, "owned_by": "popagent"}
+    chat_model = {"id": models.chat_id, **common, "type": "chat", "context_length": models.context}
+    embedding = {"type": "embedding", "context_length": MAX_TOKENS, "dimensions": DIMENSIONS}
+    return JSONResponse({"object": "list", "data": [chat_model, {"id": EMBEDDING_MODEL_ID, **common, **embedding}]})
+
+
+async def _chat(request: Request) -> Response:
+    models: Models = request.app.state.models
+    body = await json_body(request)
+    plan = shim.plan(body)
+    _check_model(body, models.chat_id)
+    if models.upstream is None:
+        raise UnavailableError("The chat model is loading.", retry_after_s=LOADING_RETRY_S)
+    return await until_client_leaves(request, chat.answer(models.upstream, models.compile_grammar, plan))
+
+
+async def _embeddings(request: Request) -> Response:
+    models: Models = request.app.state.models
+    body = await json_body(request)
+    wanted = embedding_route.parse(body)
+    _check_model(body, EMBEDDING_MODEL_ID)
+    if models.embedder is None:
+        raise UnavailableError("The embedding model is loading.", retry_after_s=LOADING_RETRY_S)
+    found = await until_client_leaves(request, embedding_route.embed(models.embedder, wanted))
+    return found if isinstance(found, Response) else JSONResponse(found)
+
+
+def _check_model(body: dict[str, Any], served: str) -> None:
+    wanted = body.get("model")
+    if wanted is not None and wanted != served:
+        raise UnknownModelError(f"This path has the model {served}, no other.", field="model")

@@ -1,0 +1,179 @@
+"""What is asked of the model for a chat request, and how its answer is turned back. Pure: no network, no clock."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from popagent_kit.errors import AppError
+from popagent_local.model_server import prompt
+from popagent_local.model_server.schema import decision_schema, name_for_no_tool, narrow
+
+ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
+TOOL_NAME: Final = re.compile(r"\A[A-Za-z0-9_.-]{1,128}\Z")
+MOST_TOOLS: Final = 128
+# Passed on as they are. Whatever else clients send (user, store, metadata, reasoning effort) means nothing here.
+SAMPLING: Final = ("temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty", "frequency_penalty")
+PLAIN_ONLY: Final = ("stop", "logprobs", "top_logprobs", "logit_bias", "response_format")
+DEFAULT_MAX_TOKENS: Final = 1_024
+# A small model that decides must not gamble.
+DECISION_TEMPERATURE: Final = 0.0
+PLAIN_TEMPERATURE: Final = 0.2
+TEXT_ANSWER: Final = {"type": "string", "minLength": 1}
+
+
+class BadRequestError(AppError):
+    """The request is not one that this server can carry out."""
+
+    code = "invalid_request_error"
+    http_status = 400
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What goes to the model, and how to read what comes back.
+
+    `schema` is the decision's, None for a plain answer; then the model's reply is passed on as it is.
+    """
+
+    body: dict[str, Any]
+    stream: bool
+    include_usage: bool
+    schema: dict[str, Any] | None = None
+    no_tool: str = "none"
+    raw_answer: bool = False
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """Which tools are offered, which may be called, and whether the model may answer instead."""
+
+    offered: list[dict[str, Any]] = field(default_factory=list)
+    callable: list[dict[str, Any]] = field(default_factory=list)
+    may_answer: bool = True
+
+
+def plan(request: Any) -> Plan:
+    """Return the plan for a chat completion request.
+
+    Raises:
+        BadRequestError: The request is malformed, or asks for something that is not offered; `field` names it.
+    """
+    if not isinstance(request, dict):
+        raise BadRequestError("The body must be a JSON object.")
+    messages = _messages(request.get("messages"))
+    if request.get("n") not in (None, 1):
+        raise BadRequestError("Only one choice a request is offered.", field="n")
+    answer_format = _response_format(request.get("response_format"))
+    tools = _tool_use(request)
+    stream = request.get("stream") is True
+    options = request.get("stream_options")
+    include_usage = isinstance(options, dict) and options.get("include_usage") is True
+    body = _body(request)
+    told_calls = any(m["role"] == "tool" or m.get("tool_calls") for m in messages)
+    if not tools.offered and not told_calls:
+        body |= {"messages": prompt.plain_messages(messages), "stream": stream}
+        body.setdefault("temperature", PLAIN_TEMPERATURE)
+        body |= {key: request[key] for key in PLAIN_ONLY if request.get(key) is not None}
+        return Plan(_streamed(body) if stream else body, stream, include_usage)
+    no_tool = name_for_no_tool(tools.offered)
+    answer = (narrow(answer_format) if answer_format else TEXT_ANSWER) if tools.may_answer else None
+    body |= {"messages": prompt.decision_messages(messages, tools.offered, no_tool)}
+    body.setdefault("temperature", DECISION_TEMPERATURE)
+    schema = decision_schema(tools.callable, answer, no_tool)
+    # A decision is always read as a stream; whoever wants it whole gets it put together.
+    return Plan(_streamed(body), stream, include_usage, schema, no_tool, raw_answer=answer_format is not None)
+
+
+def _body(request: Mapping[str, Any]) -> dict[str, Any]:
+    body = {key: request[key] for key in SAMPLING if request.get(key) is not None}
+    limit = request.get("max_completion_tokens") or request.get("max_tokens") or DEFAULT_MAX_TOKENS
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise BadRequestError("max_tokens must be a positive number.", field="max_tokens")
+    return body | {"max_tokens": limit}
+
+
+def _streamed(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
+
+
+def _messages(value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not value:
+        raise BadRequestError("messages must be a list with at least one message.", field="messages")
+    for number, message in enumerate(value):
+        where = f"messages[{number}]"
+        if not isinstance(message, dict) or message.get("role") not in ROLES:
+            raise BadRequestError(f"{where}.role must be one of {', '.join(sorted(ROLES))}.", field=f"{where}.role")
+        _check_content(message.get("content"), where)
+        for call in message.get("tool_calls") or []:
+            function = call.get("function") if isinstance(call, dict) else None
+            if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+                raise BadRequestError(f"{where}.tool_calls holds no function call.", field=f"{where}.tool_calls")
+            if not isinstance(function.get("arguments", ""), str):
+                raise BadRequestError(f"{where}.tool_calls: arguments is a JSON text.", field=f"{where}.tool_calls")
+    return value
+
+
+def _check_content(content: Any, where: str) -> None:
+    if content is None or isinstance(content, str):
+        return
+    parts = content if isinstance(content, list) else [None]
+    for part in parts:
+        is_text = isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+        if not is_text:
+            raise BadRequestError(f"{where}.content: this model reads text alone.", field=f"{where}.content")
+
+
+def _tool_use(request: Mapping[str, Any]) -> ToolUse:
+    tools = request.get("tools") or []
+    if not isinstance(tools, list) or len(tools) > MOST_TOOLS:
+        raise BadRequestError(f"tools must be a list of at most {MOST_TOOLS}.", field="tools")
+    functions = [_function(tool, number) for number, tool in enumerate(tools)]
+    names = [function["name"] for function in functions]
+    if len(set(names)) < len(names):
+        raise BadRequestError("Two tools have the same name.", field="tools")
+    choice = request.get("tool_choice")
+    if choice in (None, "auto"):
+        return ToolUse(functions, functions)
+    if choice == "none":
+        # Still explained, so that the prompt begins as in the steps before and is found in the cache.
+        return ToolUse(functions, [])
+    if choice == "required":
+        if not functions:
+            raise BadRequestError("tool_choice is required, but there are no tools.", field="tool_choice")
+        return ToolUse(functions, functions, may_answer=False)
+    named = choice.get("function") if isinstance(choice, dict) and choice.get("type") == "function" else None
+    wanted = named.get("name") if isinstance(named, dict) else None
+    chosen = [function for function in functions if function["name"] == wanted]
+    if not chosen:
+        raise BadRequestError("tool_choice is auto, none, required, or names one of the tools.", field="tool_choice")
+    return ToolUse(functions, chosen, may_answer=False)
+
+
+def _function(tool: Any, number: int) -> dict[str, Any]:
+    function = tool.get("function") if isinstance(tool, dict) and tool.get("type") == "function" else None
+    if not isinstance(function, dict) or not TOOL_NAME.match(str(function.get("name") or "")):
+        raise BadRequestError(f"tools[{number}] is no function with a name.", field=f"tools[{number}]")
+    if not isinstance(function.get("parameters") or {}, dict):
+        raise BadRequestError(f"tools[{number}]: parameters must be a JSON schema.", field=f"tools[{number}]")
+    return function
+
+
+def _response_format(value: Any) -> dict[str, Any] | None:
+    """Return the schema that an answer must have, or None for text."""
+    if value is None:
+        return None
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        return {"type": "object"}
+    inner = value.get("json_schema") if kind == "json_schema" else None
+    schema = inner.get("schema") if isinstance(inner, dict) else None
+    if not isinstance(schema, dict):
+        raise BadRequestError(
+            "response_format is text, json_object, or json_schema with a schema.", field="response_format"
+        )
+    return schema
