@@ -65,11 +65,11 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
-def own_name() -> str:
-    """Return how this command line is called from the current folder."""
-    return "./popagent" if clone_root() == Path.cwd() else "popagent"
+def command(line: str) -> str:
+    """Return a command as it is typed in the current folder, for a message."""
+    return f"{'./popagent' if clone_root() == Path.cwd() else 'popagent'} {line}"
 
 
 def how_to_start() -> str:
     """Say how popagent is started here."""
-    return f"Start it with {'`make up` or ' if clone_root() else ''}`{own_name()} up`."
+    return f"Start it with {'`make up` or ' if clone_root() else ''}`{command('up')}`."

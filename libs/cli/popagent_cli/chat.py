@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from popagent_cli.address import command
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.conversation import Conversation, remarks, says_it_itself
 from popagent_cli.errors import FAILED, INTERRUPTED, CliError, RefusedError
@@ -103,13 +104,13 @@ def watch(client: Client, session: str, reasoning: bool, as_json: bool, json_str
         sink: Sink = Rendering(screen, reasoning=reasoning)
         if as_json or json_stream:
             sink = ChunkLines() if json_stream else Silence(screen)
-        outcome = Turn(client, session, sink, screen.waiting).join()
+        outcome = Turn(client, session, sink, screen).join()
         screen.waiting("")
         for line in remarks(outcome, time.monotonic() - began_at, False) if outcome else []:
             screen.note(line)
     if outcome is None:
         client.get(f"/api/sessions/{session}", limit=1)  # an id that does not exist is told so
-        note(f"Nothing is being written in this session. Its messages: popagent sessions show {session}")
+        note(f"Nothing is being written in this session. Its messages: {command(f'sessions show {session}')}")
         return
     if as_json:
         print_json(outcome.message)
@@ -131,7 +132,7 @@ def stop(client: Client, session: str, as_json: bool) -> None:
     if as_json:
         print_json(view)
     else:
-        click.echo(f"asked to stop; what was written is kept: popagent sessions show {session}")
+        click.echo(f"asked to stop; what was written is kept: {command(f'sessions show {session}')}")
 
 
 def _text_of(words: tuple[str, ...]) -> str | None:
@@ -154,7 +155,7 @@ def _conversation(client: Client, session: str | None, go_on: bool) -> Conversat
             client.get(f"/api/sessions/{session}", limit=1)
         except RefusedError as error:
             if error.status == 404:
-                raise CliError(f"There is no session {session}. `popagent sessions list` shows them.") from error
+                raise CliError(f"There is no session {session}. `{command('sessions list')}` shows them.") from error
             raise
         return Conversation(client, session)
     if go_on:
@@ -178,10 +179,10 @@ def _converse(conversation: Conversation, text: str, reasoning: bool) -> tuple[O
     try:
         outcome, stopped = conversation.converse(text, reasoning=reasoning)
     except KeyboardInterrupt:
-        note(f"left; what the answer has become: popagent watch {conversation.session}")
+        note(f"left; the answer may go on: {command(f'watch {conversation.session}')}")
         sys.exit(INTERRUPTED)
     if sys.stderr.isatty():
-        note(f"go on: popagent chat --session {conversation.session} ...")
+        note(f"go on: {command('chat --continue')}")
     return outcome, stopped
 
 

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Self
 import click
 import httpx2
 
-from popagent_cli.address import Address, find_address, how_to_start, own_name
+from popagent_cli.address import Address, command, find_address, how_to_start
 from popagent_cli.errors import CutError, NotRunningError, RefusedError
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit import json
@@ -36,6 +36,7 @@ class Client:
             base_url=address.url,
             headers=headers,
             timeout=httpx2.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+            verify=address.url.startswith("https:"),  # reading the certificates takes longer than most answers
             trust_env=not address.is_loopback,  # a proxy of the environment cannot reach this machine's loopback
         )
 
@@ -136,7 +137,7 @@ class Client:
             raise NotRunningError(self._nobody_there()) from error
         except httpx2.TimeoutException as error:
             raise CutError(
-                f"popagent at {self.address.url} does not answer. `{own_name()} status` shows how it is."
+                f"popagent at {self.address.url} does not answer. `{command('status')}` shows how it is."
             ) from error
         except httpx2.HTTPError as error:
             raise CutError(f"The connection to {self.address.url} was cut. Try again.") from error
@@ -145,25 +146,25 @@ class Client:
         if self.address.named:
             return f"Nothing answers at {self.address.url}. Is popagent running there, and is the address right?"
         if self.address.phase == "starting":
-            return f"popagent is still starting. `{own_name()} status` shows how far it is."
+            return f"popagent is still starting. `{command('status')}` shows how far it is."
         if self.address.phase == "stopping":
             return f"popagent is stopping. {how_to_start()}"
         if self.address.phase == "ready":
-            return f"popagent runs, but its door does not answer. `{own_name()} logs gateway` shows why."
+            return f"popagent runs, but its door does not answer. `{command('logs gateway')}` shows why."
         return f"popagent is not running. {how_to_start()}"
 
 
-def with_client(command: Callable[Concatenate[Client, P], None]) -> Callable[P, None]:
+def with_client(body: Callable[Concatenate[Client, P], None]) -> Callable[P, None]:
     """Give a command the client of the address that was asked for; adds `--url` after the command's name too."""
 
     @click.option("--url", "nearer_url", default=None, hidden=True)
-    @functools.wraps(command)
+    @functools.wraps(body)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         nearer = kwargs.pop("nearer_url", None)
         farther = click.get_current_context().find_root().obj
         url = nearer if isinstance(nearer, str) else farther
         with Client(find_address(url)) as client:
-            command(client, *args, **kwargs)
+            body(client, *args, **kwargs)
 
     return wrapped
 
@@ -211,8 +212,8 @@ def _refusal(response: httpx2.Response, body: dict[str, Any]) -> RefusedError:
         case ((429 | 503), _):
             message += f" Try again in {max(1, int(retry_after_s))} s."
         case 500, _:
-            trace = f" {own_name()} traces show {body['traceId']}" if body.get("traceId") else f" {own_name()} logs"
-            message += f" See:{trace}"
+            place = f"traces show {body['traceId']}" if body.get("traceId") else "logs"
+            message += f" See: {command(place)}"
         case _:
             pass
     return RefusedError(message, status=status, code=code, body=body, retry_after_s=retry_after_s)

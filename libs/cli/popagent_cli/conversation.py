@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from popagent_cli.address import command
 from popagent_cli.client import Client
 from popagent_cli.errors import CliError, RefusedError
 from popagent_cli.following import Outcome, Sink, Turn
@@ -42,12 +43,12 @@ class Conversation:
             body["workspaceId"] = self.workspace_id
         with StopOnInterrupt(self.client, self.session, screen) as interrupt:
             try:
-                outcome = Turn(self.client, self.session, sink, screen.waiting).ask(body, new_id())
+                outcome = Turn(self.client, self.session, sink, screen).ask(body, new_id())
             except RefusedError as error:
                 if error.code == "turn_running":
                     raise CliError(
                         "An answer is being written in this session already. "
-                        f"Watch it: popagent watch {self.session} · stop it: popagent stop {self.session}"
+                        f"Watch it: {command(f'watch {self.session}')} · stop it: {command(f'stop {self.session}')}"
                     ) from error
                 raise
             finally:
@@ -80,7 +81,8 @@ def remarks(outcome: Outcome, seconds: float, wants_figures: bool) -> list[str]:
         figures = [one_safe_line(str(metadata.get("model", "")), 60), duration(seconds * 1_000)]
         if metadata.get("steps", 1) > 1:
             figures.insert(1, f"{metadata['steps']} steps")
-        figures.append(f"{usage.get('inputTokens', 0):,} tokens read, {usage.get('outputTokens', 0):,} written")
+        if usage.get("inputTokens"):
+            figures.append(f"{usage['inputTokens']:,} tokens read, {usage.get('outputTokens', 0):,} written")
         lines.append(" · ".join(filter(None, figures)))
     return lines
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from popagent_cli.address import command
 from popagent_cli.conversation import Conversation, says_it_itself
 from popagent_cli.errors import CliError
 from popagent_cli.printing import local_time, note
@@ -60,7 +61,7 @@ class Dialogue:
                 if line:
                     self._carry_out(line)
         if self._asked:
-            note(f"go on later: popagent chat --session {self._conversation.session}")
+            note(f"go on later: {command(f'chat --session {self._conversation.session}')}")
 
     def _carry_out(self, line: str) -> None:
         name, _, argument = line.partition(" ")

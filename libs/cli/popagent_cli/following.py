@@ -10,8 +10,10 @@ from typing import Any, Final, Protocol
 
 import httpx2
 
+from popagent_cli.address import command
 from popagent_cli.client import Client
 from popagent_cli.errors import CliError, CutError, NotRunningError, RefusedError
+from popagent_cli.screen import Screen
 from popagent_kit.errors import MalformedJsonError
 from popagent_uistream import chunks
 from popagent_uistream.chunks import Chunk
@@ -26,6 +28,8 @@ SILENCE_S: Final = 20.0
 # How long a lost connection is tried again without hearing anything, and a busy server before the turn began.
 PATIENCE_S: Final = 60.0
 BUSY_PATIENCE_S: Final = 10.0
+# A shorter loss is not worth a line.
+TELL_OF_LOSS_S: Final = 2.0
 FIRST_PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 2.0
 STORED_PAGE: Final = 20
@@ -59,13 +63,14 @@ class Outcome:
 
 
 class Turn:
-    """Follows one turn of a session; `waiting` is told what is waited for."""
+    """Follows one turn of a session."""
 
-    def __init__(self, client: Client, session: str, sink: Sink, waiting: Callable[[str], None]) -> None:
+    def __init__(self, client: Client, session: str, sink: Sink, screen: Screen) -> None:
         self._client = client
         self._session = session
         self._sink = sink
-        self._waiting = waiting
+        self._screen = screen
+        self._told_of_loss = False
         self._turn_id: str | None = None
         self._message_id = ""
         self._heard_at: float | None = None
@@ -122,9 +127,12 @@ class Turn:
         if time.monotonic() - (self._heard_at or began_at) > PATIENCE_S:
             raise CliError(
                 f"The connection was lost and did not come back within {PATIENCE_S:.0f} s. The answer may go on: "
-                f"popagent watch {self._session}"
+                f"{command(f'watch {self._session}')}"
             )
-        self._waiting("connection lost, trying again" if self._heard_at else "waiting for popagent")
+        self._screen.waiting("connection lost, trying again" if self._heard_at else "waiting for popagent")
+        if self._heard_at and not self._told_of_loss and time.monotonic() - self._heard_at > TELL_OF_LOSS_S:
+            self._told_of_loss = True  # in the middle of a line nothing else shows what is waited for
+            self._screen.note("the connection was lost; trying again")
         time.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
@@ -176,7 +184,7 @@ class Turn:
                 return Outcome(message, ending)
         raise CliError(
             f"The answer ended while the connection was lost, and it is not among the newest messages of the session. "
-            f"See: popagent history {self._session}"
+            f"See: {command(f'history {self._session}')}"
         )
 
     def _is_ours(self, message: Message) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from popagent_cli.address import command
 from popagent_cli.client import Client, with_client
 from popagent_cli.printing import as_json_option, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
@@ -28,6 +29,6 @@ def models(client: Client, as_json: bool) -> None:
     elif view["known"]:
         note("The model endpoint answers, but offers no model.")
     if not view["known"]:
-        note("The model endpoint does not say which models it has; any id may be tried with `popagent chat --model`.")
+        note(f"The model endpoint does not say which models it has; any id may be tried: {command('chat --model ID')}")
     if view["note"]:
         note(one_safe_line(view["note"], 600))

@@ -72,13 +72,15 @@ def fit(text: str, columns: int) -> str:
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: int = -1) -> None:
     """Print aligned columns; column `flexible` gives way when the line is longer than the terminal is wide.
 
-    A head that begins with `>` is aligned to the right.
+    A head that begins with `>` is aligned to the right; a column without a head vanishes when it says nothing.
     """
-    table = [[one_safe_line(cell, 2_000) for cell in row] for row in rows]
+    shown = [index for index, head in enumerate(heads) if head or any(row[index] for row in rows)]
+    flexible = shown.index(flexible % len(heads))
+    heads = [heads[index] for index in shown]
+    table = [[one_safe_line(row[index], 2_000) for index in shown] for row in rows]
     right = [head.startswith(">") for head in heads]
     names = [head.removeprefix(">") for head in heads]
     widths = [max(width(line[index]) for line in [names, *table]) for index in range(len(heads))]
-    flexible %= len(heads)
     spare = terminal_width() - sum(widths) - GAP * (len(widths) - 1)
     if spare < 0:
         widths[flexible] = max(NARROWEST, widths[flexible] + spare)
@@ -106,7 +108,9 @@ def duration(milliseconds: float | None) -> str:
     if milliseconds < 1_000:
         return f"{milliseconds:.0f} ms" if milliseconds >= 10 else f"{milliseconds:.1f} ms"
     seconds = milliseconds / 1_000
-    return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min" + (f" {int(seconds % 60)} s" if seconds % 60 >= 1 else "")
 
 
 def size(byte_count: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from popagent_cli.address import command
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.history import all_messages
@@ -37,7 +38,7 @@ def list_sessions(client: Client, archived: bool, workspace: str | None, limit: 
         print_json(page)
         return
     if not page["items"]:
-        note("Nothing is archived." if archived else "There are no sessions yet. Begin one: popagent chat 'Hello'")
+        note("Nothing is archived." if archived else f"There are no sessions yet. Begin one: {command('chat')}")
         return
     print_sessions(page["items"])
     if page["nextCursor"]:
@@ -83,7 +84,7 @@ def show(client: Client, session: str, last: int, as_json: bool) -> None:
     title = one_safe_line(view["title"]) or "(no title)"
     click.echo(f"{click.style(title, bold=True)}\n")
     state = ["archived"] if view["archivedAt"] else []
-    state += ["an answer is being written: popagent watch " + session] if view["runningTurnId"] else []
+    state += [f"an answer is being written: {command(f'watch {session}')}"] if view["runningTurnId"] else []
     click.echo(f"  id         {view['id']}")
     click.echo(f"  workspace  {view['workspaceId']}")
     click.echo(f"  created    {local_time(view['createdAt'])}, last active {local_time(view['updatedAt'])}")
@@ -91,7 +92,7 @@ def show(client: Client, session: str, last: int, as_json: bool) -> None:
         click.echo(f"  state      {', '.join(state)}")
     click.echo()
     if view["previousCursor"]:
-        note(f"Earlier messages: popagent history {session}\n")
+        note(f"Earlier messages: {command(f'history {session}')}\n")
     click.echo(as_markdown(view["messages"]) or "There are no messages yet.")
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from popagent_cli.address import command
 from popagent_cli.client import Client, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.printing import as_json_option, duration, note, print_json, print_table
@@ -14,7 +15,7 @@ from popagent_kit import json
 from popagent_kit.errors import MalformedJsonError
 
 SECTIONS: Final = ("agent-runtime",)
-EXAMPLE: Final = """popagent settings-patch agent-runtime '{"supervisorMaxSteps":64}'"""
+EXAMPLE: Final = """settings-patch agent-runtime '{"supervisorMaxSteps":64}'"""
 CEILINGS: Final = ("supervisorMaxSteps", "specialistMaxSteps")
 STAMPS: Final = frozenset({"revision", "updatedAt"})
 TEXT_CHARACTERS: Final = 300
@@ -66,9 +67,9 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except MalformedJsonError as error:
-        raise CliError(f"CHANGES is not JSON; put single quotes around it: {EXAMPLE}") from error
+        raise CliError(f"CHANGES is not JSON; put single quotes around it: {command(EXAMPLE)}") from error
     if not isinstance(value, dict) or not value:
-        raise CliError(f"CHANGES must be a JSON object with at least one setting: {EXAMPLE}")
+        raise CliError(f"CHANGES must be a JSON object with at least one setting: {command(EXAMPLE)}")
     return value
 
 
@@ -77,10 +78,10 @@ def _warn_of_short_tasks(before: dict[str, Any], after: dict[str, Any]) -> None:
     limit_ms = after.get("taskTimeoutMs", 0)
     if not risen or limit_ms > before.get("taskTimeoutMs", 0):
         return
+    longer = f"settings-patch agent-runtime '{{\"taskTimeoutMs\":{min(2 * limit_ms, 86_400_000)}}}'"
     note(
         f"A background task ends after taskTimeoutMs ({limit_ms}, that is {duration(limit_ms)}), however many steps "
-        f"are left. A higher ceiling for background work usually needs a longer one: "
-        f"popagent settings-patch agent-runtime '{{\"taskTimeoutMs\":{min(2 * limit_ms, 86_400_000)}}}'"
+        f"are left. A higher ceiling for background work usually needs a longer one: {command(longer)}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,8 @@ from typing import Any, Final
 
 import click
 
-from popagent_cli.client import ID, Client, with_client
+from popagent_cli.address import command
+from popagent_cli.client import ID, PAGE, Client, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.printing import (
     as_json_option,
@@ -30,6 +32,7 @@ from popagent_cli.safe_text import one_safe_line
 BAR_COLUMNS: Final = 30
 NAME_COLUMNS: Final = 44
 DEEPEST: Final = 20
+MOST_SEARCHED: Final = 10_000
 TRACE_ID: Final = re.compile(r"[0-9a-f]{32}\Z")
 Span = dict[str, Any]
 
@@ -43,15 +46,18 @@ def traces() -> None:
 @click.option("--session", type=ID, help="Only those of one session.")
 @click.option("--status", type=click.Choice(["running", "ok", "error"]), help="Only those in this state.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--all", "every", is_flag=True, help="Those of plain requests too, not only of turns.")
 @as_json_option
 @with_client
-def list_traces(client: Client, session: str | None, status: str | None, limit: int, as_json: bool) -> None:
-    """List traces, newest first."""
-    page = client.pages("/api/observability/traces", limit, sessionId=session, status=status)
+def list_traces(
+    client: Client, *, session: str | None, status: str | None, limit: int, every: bool, as_json: bool
+) -> None:
+    """List traces of turns, newest first."""
+    found = list(itertools.islice(_newest(client, every, sessionId=session, status=status), limit))
     if as_json:
-        print_json(page)
+        print_json({"items": found})
         return
-    if not page["items"]:
+    if not found:
         note("No trace is stored" + (" of this kind." if session or status else " yet; each turn makes one."))
         return
     rows = [
@@ -64,7 +70,7 @@ def list_traces(client: Client, session: str | None, status: str | None, limit: 
             f"{row['inputTokens']:,} → {row['outputTokens']:,}",
             row["name"],
         ]
-        for row in page["items"]
+        for row in found
     ]
     print_table(["TRACE", "STARTED", "STATE", ">TOOK", ">SPANS", ">TOKENS", "NAME"], rows)
 
@@ -75,7 +81,7 @@ def list_traces(client: Client, session: str | None, status: str | None, limit: 
 @as_json_option
 @with_client
 def show(client: Client, trace: str | None, with_logs: bool, as_json: bool) -> None:
-    """Show a trace as a waterfall; the newest one when no id is given."""
+    """Show a trace as a waterfall; that of the newest turn when no id is given."""
     view = client.get(f"/api/observability/traces/{_trace_id(client, trace)}")
     if as_json:
         print_json(view)
@@ -94,7 +100,7 @@ def show(client: Client, trace: str | None, with_logs: bool, as_json: bool) -> N
             text = f"{when}  {record['level']:<7}  {record['service']:<14}  {one_safe_line(record['message'], 1_000)}"
             click.echo(fit(text, terminal_width()))
     elif view["logs"]:
-        note(f"\n{len(view['logs'])} log records: popagent traces show {view['traceId']} --logs")
+        note(f"\n{len(view['logs'])} log records: {command('traces show ' + view['traceId'] + ' --logs')}")
 
 
 @traces.command()
@@ -115,12 +121,22 @@ def store(client: Client, as_json: bool) -> None:
 def _trace_id(client: Client, given: str | None) -> str:
     if given is not None:
         if not TRACE_ID.match(given):
-            raise CliError("A trace id has 32 hexadecimal digits; `popagent traces list` shows them.")
+            raise CliError(f"A trace id has 32 hexadecimal digits; `{command('traces list')}` shows them.")
         return given
-    newest = client.get("/api/observability/traces", limit=1)["items"]
-    if not newest:
-        raise CliError("No trace is stored yet; each turn makes one.")
-    return str(newest[0]["traceId"])
+    for newest in _newest(client, every=False):
+        return str(newest["traceId"])
+    raise CliError("No trace of a turn is stored yet.")
+
+
+def _newest(client: Client, every: bool, **filters: str | None) -> Iterator[dict[str, Any]]:
+    """Yield traces, newest first; without `every` those of turns, among the newest MOST_SEARCHED."""
+    cursor: str | None = None
+    for _ in range(MOST_SEARCHED // PAGE):
+        page = client.get("/api/observability/traces", limit=PAGE, cursor=cursor, **filters)
+        yield from (row for row in page["items"] if every or row["turnId"] is not None)
+        cursor = page["nextCursor"]
+        if cursor is None:
+            return
 
 
 def waterfall(spans: list[Span]) -> Iterator[str]:

@@ -46,8 +46,11 @@ def tool_name(part: Part) -> str:
 
 
 def call_label(name: str, arguments: Any) -> str:
-    """Return a call as a person would write it: `read README.md`."""
-    values = arguments.values() if isinstance(arguments, dict) else [arguments]
+    """Return a call as a person would write it: `read README.md`, `grep word folder`."""
+    values = [arguments]
+    if isinstance(arguments, dict):
+        # A store may order keys its own way, so the order is ours: where to look comes last, everywhere goes unsaid.
+        values = [arguments[key] for key in sorted(arguments, key=lambda key: key == "path") if arguments[key] != "."]
     words = [str(value) for value in values if isinstance(value, str | int | float) and not isinstance(value, bool)]
     return one_safe_line(" ".join([name, *words]), ARGUMENT_CHARACTERS)
 

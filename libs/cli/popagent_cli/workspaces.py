@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from popagent_cli.address import command
 from popagent_cli.client import Client, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
@@ -27,7 +28,7 @@ def list_workspaces(client: Client, as_json: bool) -> None:
         print_json(page)
         return
     if not page["items"]:
-        note("No folder is registered. Register one below the workspace root: popagent workspace add FOLDER")
+        note(f"No folder is registered. Register one below the workspace root: {command('workspace add FOLDER')}")
         return
     rows = [
         [row["name"], row["path"], "*" if row["isDefault"] else "", local_time(row["createdAt"]), row["id"]]
@@ -51,7 +52,8 @@ def add(client: Client, path: str, name: str | None, as_json: bool) -> None:
     if as_json:
         print_json(made)
     else:
-        click.echo(f"{one_safe_line(made['name'])} is registered; use it: popagent chat --workspace {made['id']} ...")
+        use = command(f"chat --workspace {made['id']}")
+        click.echo(f"{one_safe_line(made['name'])} is registered; use it: {use}")
 
 
 def find_workspace(client: Client, name_or_id: str) -> dict[str, Any]:

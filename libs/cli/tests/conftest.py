@@ -293,6 +293,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("POPAGENT_API_KEY", "POPAGENT_HOST", "POPAGENT_PORT", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("POPAGENT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
 
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from popagent_cli import following
 from popagent_kit import json
 from popagent_uistream import chunks as c
 from popagent_uistream.reducer import client_view
+
+from .conftest import Peer, Run
 
 # Cut within the first text, between tool and text, and within the later text.
 CUTS = [1, 4, 7, 8, 10, 12, 13, 14, 16, 17]
@@ -47,7 +47,7 @@ def tool_answer() -> list[c.Chunk]:
 WHOLE = "I read the file.\nIt is a house of agents.\n"
 
 
-def test_the_answer_goes_to_standard_output_and_what_was_done_for_it_to_standard_error(peer: Any, run: Any) -> None:
+def test_the_answer_goes_to_standard_output_and_what_was_done_for_it_to_standard_error(peer: Peer, run: Run) -> None:
     peer.script.chunks = tool_answer()
 
     result = run("chat", "What", "is", "this?")
@@ -61,7 +61,7 @@ def test_the_answer_goes_to_standard_output_and_what_was_done_for_it_to_standard
     assert set(asked.body) == {"id", "message"}
 
 
-def test_reasoning_is_shown_when_asked_for(peer: Any, run: Any) -> None:
+def test_reasoning_is_shown_when_asked_for(peer: Peer, run: Run) -> None:
     peer.script.chunks = tool_answer()
 
     result = run("chat", "Hi", "--reasoning")
@@ -72,7 +72,7 @@ def test_reasoning_is_shown_when_asked_for(peer: Any, run: Any) -> None:
 
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("behind", [0, 5])
-def test_a_cut_line_is_taken_up_again_without_repeating_text(peer: Any, run: Any, cut: int, behind: int) -> None:
+def test_a_cut_line_is_taken_up_again_without_repeating_text(peer: Peer, run: Run, cut: int, behind: int) -> None:
     peer.script.chunks = tool_answer()
     peer.script.cuts = [cut, cut + 2]
     peer.script.snapshot_behind = behind
@@ -84,7 +84,7 @@ def test_a_cut_line_is_taken_up_again_without_repeating_text(peer: Any, run: Any
     assert [asked.verb for asked in peer.asked] == ["chat", "watch", "watch"]
 
 
-def test_an_interruption_that_the_server_announces_is_taken_up_again(peer: Any, run: Any) -> None:
+def test_an_interruption_that_the_server_announces_is_taken_up_again(peer: Peer, run: Run) -> None:
     whole = tool_answer()
     announced = [c.data("connection", {"resumable": True}, transient=True), c.error("The server is restarting.")]
     peer.script.chunks = [*whole[:15], *closing(), *announced]
@@ -100,12 +100,12 @@ def closing() -> list[c.Chunk]:
     return [c.text_end("x"), c.finish_step()]
 
 
-def _resumed(peer: Any, whole: list[c.Chunk]) -> None:
+def _resumed(peer: Peer, whole: list[c.Chunk]) -> None:
     peer.script.chunks = whole
     peer.script.seen = 15
 
 
-def test_a_turn_that_ended_while_the_line_was_cut_is_completed_from_the_session(peer: Any, run: Any) -> None:
+def test_a_turn_that_ended_while_the_line_was_cut_is_completed_from_the_session(peer: Peer, run: Run) -> None:
     peer.script.chunks = tool_answer()
     peer.script.cuts = [16]
     peer.script.over_when_cut = True
@@ -117,7 +117,7 @@ def test_a_turn_that_ended_while_the_line_was_cut_is_completed_from_the_session(
     assert (result.stdout, result.exit_code) == (WHOLE, 0)
 
 
-def test_a_question_whose_reply_was_lost_is_sent_again_under_the_same_key(peer: Any, run: Any, lossy_url: str) -> None:
+def test_a_question_whose_reply_was_lost_is_sent_again_under_the_same_key(peer: Peer, run: Run, lossy_url: str) -> None:
     peer.script.chunks = tool_answer()
 
     result = run("chat", "Hi", "--url", lossy_url)
@@ -128,7 +128,7 @@ def test_a_question_whose_reply_was_lost_is_sent_again_under_the_same_key(peer: 
     assert first.body == second.body
 
 
-def test_a_failed_answer_keeps_its_text_and_says_why_on_standard_error(peer: Any, run: Any) -> None:
+def test_a_failed_answer_keeps_its_text_and_says_why_on_standard_error(peer: Peer, run: Run) -> None:
     peer.script.chunks = [
         *tool_answer()[:9],
         c.finish_step(),
@@ -142,7 +142,7 @@ def test_a_failed_answer_keeps_its_text_and_says_why_on_standard_error(peer: Any
     assert result.stderr == "Error: The model does not answer. Is Ollama running?\n"
 
 
-def test_what_a_model_writes_cannot_move_the_terminal(peer: Any, run: Any) -> None:
+def test_what_a_model_writes_cannot_move_the_terminal(peer: Peer, run: Run) -> None:
     pieces = ("safe \x1b", "[31", "mred\x1b]8;;http://evil", "\x1b\\link\x9b2J\r", "\nend")
     peer.script.chunks = [
         c.start(message_id="a1"),
@@ -162,7 +162,7 @@ def test_what_a_model_writes_cannot_move_the_terminal(peer: Any, run: Any) -> No
     assert result.stderr == "· read a bgpj  0 B\n"
 
 
-def test_json_prints_the_final_message_alone(peer: Any, run: Any) -> None:
+def test_json_prints_the_final_message_alone(peer: Peer, run: Run) -> None:
     peer.script.chunks = tool_answer()
     peer.script.cuts = [14]
 
@@ -174,7 +174,7 @@ def test_json_prints_the_final_message_alone(peer: Any, run: Any) -> None:
     assert result.stderr == ""
 
 
-def test_json_stream_prints_a_chunk_a_line(peer: Any, run: Any) -> None:
+def test_json_stream_prints_a_chunk_a_line(peer: Peer, run: Run) -> None:
     peer.script.chunks = tool_answer()
 
     result = run("chat", "Hi", "--json-stream")
@@ -183,7 +183,7 @@ def test_json_stream_prints_a_chunk_a_line(peer: Any, run: Any) -> None:
 
 
 @pytest.mark.parametrize("words", [["-"], []])
-def test_a_message_can_be_piped_in(peer: Any, run: Any, words: list[str]) -> None:
+def test_a_message_can_be_piped_in(peer: Peer, run: Run, words: list[str]) -> None:
     peer.script.chunks = tool_answer()
 
     run("chat", *words, stdin="Sum this up:\n\nA text.\n")
@@ -191,7 +191,7 @@ def test_a_message_can_be_piped_in(peer: Any, run: Any, words: list[str]) -> Non
     assert peer.asked[-1].body["message"]["parts"][0]["text"] == "Sum this up:\n\nA text.\n"
 
 
-def test_an_empty_message_is_not_sent(peer: Any, run: Any) -> None:
+def test_an_empty_message_is_not_sent(peer: Peer, run: Run) -> None:
     result = run("chat", stdin=" \n")
 
     assert result.exit_code == 2
@@ -199,7 +199,7 @@ def test_an_empty_message_is_not_sent(peer: Any, run: Any) -> None:
     assert not peer.asked
 
 
-def test_workspace_by_name_model_and_session_travel_with_the_question(peer: Any, run: Any) -> None:
+def test_workspace_by_name_model_and_session_travel_with_the_question(peer: Peer, run: Run) -> None:
     peer.script.chunks = tool_answer()
     row = {"id": "w1", "name": "House", "path": "house", "isDefault": True}
     peer.answers["workspace list"] = {"items": [row], "nextCursor": None}
@@ -210,7 +210,7 @@ def test_workspace_by_name_model_and_session_travel_with_the_question(peer: Any,
     assert (body["id"], body["workspaceId"], body["model"]) == ("s1", "w1", "qwen")
 
 
-def test_an_unknown_session_or_workspace_is_told_before_anything_is_asked(peer: Any, run: Any) -> None:
+def test_an_unknown_session_or_workspace_is_told_before_anything_is_asked(peer: Peer, run: Run) -> None:
     peer.answers["sessions show"] = ({"error": "There is nothing with this id.", "code": "not_found"}, 404)
 
     session = run("chat", "Hi", "--session", "s9")
@@ -222,7 +222,7 @@ def test_an_unknown_session_or_workspace_is_told_before_anything_is_asked(peer: 
     assert "chat" not in [asked.verb for asked in peer.asked]
 
 
-def test_continue_goes_on_in_the_newest_session(peer: Any, run: Any) -> None:
+def test_continue_goes_on_in_the_newest_session(peer: Peer, run: Run) -> None:
     peer.script.chunks = tool_answer()
 
     result = run("chat", "--continue", "And", "now?")
@@ -231,7 +231,7 @@ def test_continue_goes_on_in_the_newest_session(peer: Any, run: Any) -> None:
     assert "going on with “example”" in result.stderr
 
 
-def test_a_running_turn_is_told_with_what_to_do(peer: Any, run: Any) -> None:
+def test_a_running_turn_is_told_with_what_to_do(peer: Peer, run: Run) -> None:
     peer.answers["chat"] = ({"error": "A turn is running.", "code": "turn_running"}, 409)
 
     result = run("chat", "Hi", "--session", "s1")
@@ -241,7 +241,7 @@ def test_a_running_turn_is_told_with_what_to_do(peer: Any, run: Any) -> None:
     assert "popagent stop s1" in result.stderr
 
 
-def test_a_busy_server_is_asked_again(peer: Any, run: Any) -> None:
+def test_a_busy_server_is_asked_again(peer: Peer, run: Run) -> None:
     peer.script.chunks = tool_answer()
     busy = [({"error": "The server is restarting.", "code": "unavailable"}, 503, {"retry-after": "1"})]
     peer.answers["chat"] = lambda _: busy.pop() if busy else None
@@ -251,7 +251,7 @@ def test_a_busy_server_is_asked_again(peer: Any, run: Any) -> None:
     assert (result.stdout, result.exit_code) == (WHOLE, 0)
 
 
-def test_a_line_that_does_not_come_back_is_given_up(peer: Any, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_does_not_come_back_is_given_up(peer: Peer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "PATIENCE_S", 0.2)
     peer.script.chunks = tool_answer()
     peer.script.cuts = [16]
@@ -264,7 +264,7 @@ def test_a_line_that_does_not_come_back_is_given_up(peer: Any, run: Any, monkeyp
     assert "popagent watch s1" in result.stderr
 
 
-def test_watching_a_session_in_which_nothing_runs_says_so(peer: Any, run: Any) -> None:
+def test_watching_a_session_in_which_nothing_runs_says_so(peer: Peer, run: Run) -> None:
     result = run("watch", "s1")
 
     assert result.exit_code == 0
@@ -272,7 +272,7 @@ def test_watching_a_session_in_which_nothing_runs_says_so(peer: Any, run: Any) -
     assert "Nothing is being written in this session." in result.stderr
 
 
-def test_stopping_nothing_is_a_failure_in_words(peer: Any, run: Any) -> None:
+def test_stopping_nothing_is_a_failure_in_words(peer: Peer, run: Run) -> None:
     peer.answers["stop"] = ({"error": "There is nothing with this id.", "code": "not_found"}, 404)
 
     result = run("stop", "s1")

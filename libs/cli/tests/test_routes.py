@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import click
 import pytest
 from fastapi.routing import APIRoute
@@ -12,6 +10,8 @@ from popagent_cli.routes import VERBS
 from popagent_gateway.api import make_api
 from popagent_local.commands import local
 from popagent_uistream import chunks as c
+
+from .conftest import Peer, Run
 
 TRACE = "0" * 31 + "1"
 # How each verb is called so that it reaches its route.
@@ -54,7 +54,7 @@ def test_every_route_under_api_is_among_those_enumerated() -> None:
 
 
 @pytest.mark.parametrize(("route", "verb"), VERBS.items(), ids=[f"{m} {p}" for m, p in VERBS])
-def test_the_verb_of_a_route_really_asks_it(route: tuple[str, str], verb: str, peer: Any, run: Any) -> None:
+def test_the_verb_of_a_route_really_asks_it(route: tuple[str, str], verb: str, peer: Peer, run: Run) -> None:
     peer.script.chunks = [c.start(message_id="a"), c.start_step(), c.finish_step(), c.finish()]
     if verb == "events":
         # Once, then a refusal, which ends the command.

@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from popagent_cli import events as following_events
+from popagent_kit import json
+from popagent_local.ports import free_port
+from popagent_local.state import HomeLock, SuiteState
+
+from .conftest import Peer, Run, view
+
+UNKNOWN = ({"error": "There is nothing with this id.", "code": "not_found"}, 404)
+
+
+@pytest.mark.parametrize(
+    ("words", "verb", "empty"),
+    [
+        (("sessions", "list"), "sessions list", "There are no sessions yet. Begin one: popagent chat"),
+        (("sessions", "list", "--archived"), "sessions list", "Nothing is archived."),
+        (("workspace", "list"), "workspace list", "popagent workspace add FOLDER"),
+        (("traces", "list"), "traces list", "No trace is stored yet"),
+    ],
+)
+def test_an_empty_list_explains_itself(peer: Peer, run: Run, words: tuple[str, ...], verb: str, empty: str) -> None:
+    peer.answers[verb] = {"items": [], "nextCursor": None}
+
+    result = run(*words)
+
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert empty in result.stderr
+
+
+def test_columns_are_aligned_and_safe(peer: Peer, run: Run) -> None:
+    row = view("SessionList")["items"][0]
+    rows = [{**row, "id": "a", "title": "Ein\x1b[2J 家 title"}, {**row, "id": "long-id", "runningTurnId": None}]
+    peer.answers["sessions list"] = {"items": rows, "nextCursor": None}
+
+    lines = run("sessions", "list").stdout.splitlines()
+
+    assert lines[0].startswith("SESSION  LAST ACTIVE")
+    assert lines[1].startswith("a        2026-01-0")
+    assert lines[1].endswith("answering  Ein 家 title")
+    assert lines[2].startswith("long-id  ")
+
+
+def test_a_list_goes_over_as_many_pages_as_it_takes(peer: Peer, run: Run) -> None:
+    row = view("SessionList")["items"][0]
+    pages = {None: ([row] * 200, "c1"), "c1": ([row] * 40, None)}
+
+    def page(asked: object) -> dict[str, object]:
+        items, cursor = pages[asked.query.get("cursor")]  # type: ignore[attr-defined]
+        return {"items": items, "nextCursor": cursor}
+
+    peer.answers["sessions list"] = page
+
+    result = run("sessions", "list", "--limit", "500", "--json")
+
+    assert len(json.loads(result.stdout)["items"]) == 240
+    assert [asked.query["limit"] for asked in peer.asked] == ["200", "200"]
+
+
+def test_settings_are_patched_in_the_users_form_and_a_higher_ceiling_warns_of_the_time_limit(
+    peer: Peer, run: Run
+) -> None:
+    stored = view("AgentRuntimeView", supervisorMaxSteps=32, taskTimeoutMs=1_800_000)
+    peer.answers["settings-show agent-runtime"] = stored
+    peer.answers["settings-patch agent-runtime"] = {**stored, "supervisorMaxSteps": 64, "revision": 2}
+
+    result = run("settings-patch", "agent-runtime", '{"supervisorMaxSteps":64}')
+
+    assert peer.asked[-1].body == {"supervisorMaxSteps": 64}
+    assert result.stdout == "supervisorMaxSteps  32 → 64\n"
+    assert "ends after taskTimeoutMs (1800000, that is 30 min)" in result.stderr
+    assert """popagent settings-patch agent-runtime '{"taskTimeoutMs":3600000}'""" in result.stderr
+
+
+def test_a_patch_that_raises_no_ceiling_or_the_limit_too_warns_of_nothing(peer: Peer, run: Run) -> None:
+    stored = view("AgentRuntimeView", supervisorMaxSteps=32, taskTimeoutMs=1_800_000)
+    peer.answers["settings-show agent-runtime"] = stored
+    changed = {**stored, "supervisorMaxSteps": 64, "taskTimeoutMs": 7_200_000}
+    peer.answers["settings-patch agent-runtime"] = lambda asked: {**stored, **asked.body}
+
+    both = run("settings-patch", "agent-runtime", '{"supervisorMaxSteps":64,"taskTimeoutMs":7200000}')
+    same = run("settings-patch", "agent-runtime", '{"supervisorMaxSteps":32}')
+
+    assert (both.stderr, same.stderr) == ("", "")
+    assert "Nothing changed" in same.stdout
+    assert changed["taskTimeoutMs"] == 7_200_000
+
+
+@pytest.mark.parametrize("changes", ["{supervisorMaxSteps:64}", "[]", "{}", "64"])
+def test_what_is_no_patch_is_refused_with_an_example(peer: Peer, run: Run, changes: str) -> None:
+    result = run("settings-patch", "agent-runtime", changes)
+
+    assert result.exit_code == 1
+    assert """settings-patch agent-runtime '{"supervisorMaxSteps":64}'""" in result.stderr
+    assert not peer.asked
+
+
+def test_an_unready_suite_is_told_by_text_json_and_exit_code(peer: Peer, run: Run) -> None:
+    checks = {"postgres": "ok", "observability-postgres": "connection refused"}
+    peer.answers["health"] = (view("SuiteHealthView", ready=False, checks=checks), 503)
+
+    text, as_json = run("health"), run("health", "--json")
+
+    assert (text.exit_code, as_json.exit_code) == (1, 1)
+    assert "observability-postgres  not ok  connection refused" in text.stdout
+    assert json.loads(as_json.stdout)["ready"] is False
+
+
+def test_a_missing_key_is_told_and_a_given_one_is_sent(peer: Peer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    peer.key = "secret"
+
+    without = run("models")
+    monkeypatch.setenv("POPAGENT_API_KEY", "secret")
+    with_key = run("models")
+
+    assert without.exit_code == 1
+    assert "Set POPAGENT_API_KEY" in without.stderr
+    assert with_key.exit_code == 0
+
+
+def test_a_change_by_somebody_else_is_told(peer: Peer, run: Run) -> None:
+    conflict = {"error": "revision conflict", "code": "revision_conflict", "session": view("SessionView")}
+    peer.answers["sessions rename"] = (conflict, 409)
+
+    result = run("sessions", "rename", "s1", "A title")
+
+    assert result.exit_code == 1
+    assert "Look at it again and repeat the command." in result.stderr
+
+
+def test_renaming_archiving_and_shortening_send_the_stored_revision(peer: Peer, run: Run) -> None:
+    peer.answers["sessions show"] = view("SessionView", revision=7)
+
+    for words in (("archive", "s1"), ("restore", "s1"), ("rename", "s1", "T"), ("shorten", "s1", "--keep", "1")):
+        assert run("sessions", *words).exit_code == 0
+
+    bodies = [asked.body for asked in peer.asked if asked.body]
+    assert bodies == [
+        {"revision": 7, "archived": True},
+        {"revision": 7, "archived": False},
+        {"revision": 7, "title": "T"},
+        {"revision": 7, "messages": [{"id": "m1"}]},
+    ]
+
+
+def test_history_exports_every_page_as_markdown(peer: Peer, run: Run) -> None:
+    def message(number: int) -> dict[str, object]:
+        role = "user" if number % 2 else "assistant"
+        return {"id": f"m{number}", "role": role, "parts": [{"type": "text", "text": f"text {number}\x1b[2J"}]}
+
+    newest = view("SessionView", title="About", messages=[message(3), message(4)], previousCursor="c")
+    oldest = view("SessionView", messages=[message(1), message(2)])
+    peer.answers["sessions show"] = lambda asked: oldest if asked.query.get("before") == "c" else newest
+
+    result = run("history", "s1")
+
+    assert result.stdout == (
+        "# About\n\n### You\n\ntext 1\n\n### popagent\n\ntext 2\n\n### You\n\ntext 3\n\n### popagent\n\ntext 4\n"
+    )
+
+
+def test_a_trace_is_drawn_as_a_waterfall_in_which_children_stand_below_their_parents(peer: Peer, run: Run) -> None:
+    def span(span_id: str, parent: str | None, start: str, took: float | None, **more: object) -> dict[str, object]:
+        at = f"2026-01-02T03:04:0{start}Z"
+        base = view("TraceView")["spans"][0]
+        return {
+            **base,
+            "spanId": span_id,
+            "parentId": parent,
+            "startedAt": at,
+            "durationMs": took,
+            "name": span_id,
+        } | more
+
+    spans = [
+        span("tool", "turn", "5.000", 500, status="error", statusText="no such file"),
+        span("root", None, "4.000", 4_000, status="ok"),
+        span("turn", "root", "4.500", None, status="running"),
+        span("lost", "elsewhere", "6.000", 1),
+    ]
+    peer.answers["traces show"] = view("TraceView", spans=spans, logs=[], truncated=False)
+
+    lines = run("traces", "show", "0" * 32).stdout.splitlines()[3:]
+
+    assert [line[:8].rstrip() for line in lines] == ["root", "  turn", "    tool", "lost"]
+    assert "running" in lines[1]
+    assert lines[2].endswith("no such file")
+    assert "4.0 s" in lines[0]
+
+
+def test_a_trace_without_an_id_is_that_of_the_newest_turn(peer: Peer, run: Run) -> None:
+    row = view("TraceList")["items"][0]
+    rows = [{**row, "traceId": "1" * 32, "turnId": None}, {**row, "traceId": "2" * 32, "turnId": "t"}]
+    peer.answers["traces list"] = {"items": rows, "nextCursor": None}
+
+    run("traces", "show")
+
+    assert peer.asked[-1].path.endswith("2" * 32)
+
+
+def test_events_go_on_from_where_the_line_broke(peer: Peer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following_events, "AGAIN_S", 0.01)
+    peer.answers["events"] = lambda _: None if len(peer.asked) < 3 else ({"error": "No.", "code": "x"}, 401)
+
+    result = run("events", "--topics", "turns", "--json")
+
+    assert peer.asked[1].headers["last-event-id"] == "a-2"
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["topic"] for line in lines] == ["ready", "turns", "ready", "turns"]
+    assert lines[1]["data"]["event"] == {"state": "completed"}
+
+
+def test_nobody_at_the_address_is_told_by_who_should_be_there(run: Run, home: Path) -> None:
+    port = free_port()
+
+    elsewhere = run("models", "--url", f"http://127.0.0.1:{port}")
+
+    assert elsewhere.exit_code == 1
+    assert elsewhere.stderr.startswith(f"Error: Nothing answers at http://127.0.0.1:{port}.")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8420", "ftp://x", "http://", "http://x:99999", "http://x/path"])
+def test_what_is_no_address_is_a_mistake_on_the_command_line(run: Run, url: str) -> None:
+    result = run("models", "--url", url)
+
+    assert result.exit_code == 2
+    assert "should look like http://127.0.0.1:8420" in result.stderr
+
+
+def test_an_id_cannot_name_another_path(peer: Peer, run: Run) -> None:
+    result = run("sessions", "show", "../workspaces")
+
+    assert result.exit_code == 2
+    assert not peer.asked
+
+
+def test_an_unknown_session_is_told(peer: Peer, run: Run) -> None:
+    peer.answers["sessions show"] = UNKNOWN
+
+    result = run("sessions", "show", "s1")
+
+    assert (result.exit_code, result.stderr) == (1, "Error: There is nothing with this id.\n")
+
+
+def test_something_else_at_the_address_is_told(peer: Peer, run: Run) -> None:
+    peer.answers["models"] = ("<html>", 502)
+
+    result = run("models")
+
+    assert "answered 502, and not as popagent does" in result.stderr
+
+
+def command_line(home: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": "/usr/bin:/bin", "POPAGENT_HOME": str(home), "HOME": str(home), **variables}
+    command = [sys.executable, "-c", "from popagent_cli.main import main; main(prog_name='popagent')", *args]
+    return subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, check=False, timeout=30)
+
+
+def test_the_suite_of_this_home_is_found_by_its_state_file(peer: Peer, home: Path) -> None:
+    with HomeLock(home):
+        SuiteState(home=str(home), address=peer.url, phase="ready").write(home)
+        found = command_line(home, "models")
+    left = command_line(home, "models", POPAGENT_PORT=str(free_port()))
+
+    assert found.returncode == 0, found.stderr
+    assert left.returncode == 1
+    assert left.stderr.startswith("Error: popagent is not running. Start it with ")
+
+
+def test_help_and_version_load_neither_http_nor_models_nor_event_loop() -> None:
+    code = (
+        "import sys; from popagent_cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('httpx2', 'pydantic', 'asyncio', 'fastapi') if name in sys.modules])"
+    )
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert result.stdout.splitlines()[-1] == "[]"
+    assert "Run it on this machine:" in result.stdout
+
+
+def test_version_is_that_of_the_package(run: Run) -> None:
+    result = run("--version")
+
+    assert result.stdout.startswith("popagent 0.")
