@@ -22,7 +22,7 @@ from popagent_telemetry import metrics
 
 # Readers always find a free connection beside the writers.
 WRITERS: Final = 2
-AGAIN_S: Final = (0.2, 0.5, 1.0, 2.0, 5.0)
+AGAIN_S: Final = (0.2, 0.5, 1.0, 2.0)
 
 SPAN_COLUMNS: Final[Callable[[SpanRow], tuple[Any, ...]]] = attrgetter(
     "day", "trace_id", "span_id", "parent_id", "service", "instance", "name", "kind", "started_at", "ended_at",
