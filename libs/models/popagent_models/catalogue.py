@@ -27,6 +27,7 @@ STALE_S: Final = 24 * 3600.0
 REFRESH_WAIT_S: Final = 0.5
 PAUSE_AFTER_FAILURE_S: Final = 10.0
 WARN_EVERY_S: Final = 60.0
+ASK_STARTING_S: Final = 1.0
 MOST_MODELS: Final = 2_000
 LONGEST_LIST_BYTES: Final = 8 * 1024 * 1024
 
@@ -112,6 +113,14 @@ class Catalogue:
             return self._view
         self._warn("the model list is not known; any model id is accepted")
         return UNKNOWN
+
+    async def wait_until_known(self, timeout_s: float) -> CatalogueView:
+        """Ask every second until the server tells its models, for one that is known to be starting."""
+        deadline = self._clock() + timeout_s
+        while not (view := await self.models()).known and self._clock() < deadline:
+            await asyncio.sleep(ASK_STARTING_S)
+            self._failed_at = -PAUSE_AFTER_FAILURE_S
+        return view
 
     async def check(self, model: str, field: str = "model") -> None:
         """Accept a model from outside.

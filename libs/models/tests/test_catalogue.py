@@ -171,3 +171,19 @@ def test_the_default_is_the_stored_one_then_the_configured_then_the_first_that_c
     assert view.default_model(None, "configured") == "configured"
     assert view.default_model(None) == "qwen3"
     assert CatalogueView(("nomic-embed-text",), known=True).default_model(None) is None
+
+
+async def test_a_server_that_is_still_starting_is_waited_for(
+    client: ModelClient, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("popagent_models.catalogue.ASK_STARTING_S", 0.02)
+    starting = Catalogue(client.upstream)
+    server.models = ModelList(status=503)
+
+    waiting = asyncio.create_task(starting.wait_until_known(10))
+    await server.until(lambda it: sum(entry.path == "/v1/models" for entry in it.log) >= 2)
+    server.models = ModelList(ids=("ready",))
+    view = await waiting
+    await starting.close()
+
+    assert view.models == ("ready",)

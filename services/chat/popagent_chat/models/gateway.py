@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from popagent_chat.models.settings import LocalModelSettings
 from popagent_kit.settings import reveal
 from popagent_models.catalogue import Catalogue, CatalogueView
 from popagent_models.client import AdmissionPort, ModelClient
 from popagent_models.endpoint import Endpoint, endpoint
+from popagent_models.errors import ModelProviderError
 from popagent_models.profile import ModelProfile, profile_for
 from popagent_models.routing import Route, resolve
 from popagent_models.settings import ModelSettings
 from popagent_models.usage import UsageSink
 from popagent_proto.chat.models import ModelsView
 from popagent_proto.chat.settings import AgentRuntimeView, ModelSource
+
+# Weights are read from disk in a few seconds, on a busy machine in a minute.
+LOADING_S: Final = 120.0
 
 
 @dataclass(frozen=True)
@@ -61,14 +66,19 @@ class ModelGateway:
     async def route(
         self, runtime: AgentRuntimeView, *, override: str | None, override_is_seeded: bool, request: str | None
     ) -> RoutedModel:
-        """Decide the model of a run; raises ModelError when nobody named one."""
+        """Decide the model of a run; the embedded one may still be loading, and is waited for.
+
+        Raises:
+            ModelError: Nobody named a model, or its server does not answer.
+        """
         found = await self._catalogue_of(runtime)
+        if not found.known and self.client.endpoint is not None and self.client.endpoint == self._local:
+            found = await self.catalogue.wait_until_known(LOADING_S)
+        default = found.default_model(runtime.default_model, self._settings.model)
+        if not found.known and not (override or request or default):
+            raise ModelProviderError(self._why_unknown())
         route = resolve(
-            found,
-            override=override,
-            override_is_seeded=override_is_seeded,
-            request=request,
-            default=found.default_model(runtime.default_model, self._settings.model),
+            found, override=override, override_is_seeded=override_is_seeded, request=request, default=default
         )
         return RoutedModel(route, profile_for(route.model, found.context(route.model)))
 
