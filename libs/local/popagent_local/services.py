@@ -16,6 +16,7 @@ from popagent_local.settings import LocalSettings, given, workspace_root
 from popagent_proto.matrix import BY_NAME
 
 MODEL_SERVER: Final = "model-server"
+MODEL_SERVER_KEY: Final = "POPAGENT_MODEL_SERVER_KEY"
 GATEWAY: Final = "gateway"
 # Reaches a program only when the table grants it: keys, passwords, and addresses that hold them.
 GUARDED: Final = re.compile(r"(_KEY|_TOKEN|_SECRET|_PASSWORD|DATABASE_URL|NATS_URL|_MODEL_URL)$")
@@ -148,14 +149,13 @@ def model_server_program(credentials: Credentials, port: int) -> Program:
     """Return the embedded model server; loading its weights takes a while, so that nothing waits for it."""
     return Program(
         MODEL_SERVER,
-        lambda: python_module("popagent_local.model_server"),
+        lambda: python_module("popagent_local.model_server", "--port", str(port), "--api-key-env", MODEL_SERVER_KEY),
         answers_ok(port, "/health"),
         env=surroundings()
         | tunables()
         | {
             "PYTHONUNBUFFERED": "1",
-            "POPAGENT_MODEL_SERVER_PORT": str(port),
-            "POPAGENT_MODEL_SERVER_KEY": credentials.model_server_key(),
+            MODEL_SERVER_KEY: credentials.model_server_key(),
         },
         port=port,
         essential=False,

@@ -13,7 +13,6 @@ VARIABLE = re.compile(r'"((?:POPAGENT_[A-Z_]+|(?:OBSERVABILITY_)?DATABASE_URL|NA
 BETWEEN_PROGRAMS = {
     "POPAGENT_LLAMA_KEY",
     "POPAGENT_MODEL_SERVER_KEY",
-    "POPAGENT_MODEL_SERVER_PORT",
     "POPAGENT_VERSION",
 }
 # Named in the table of guarded variables before the part that reads them exists.
