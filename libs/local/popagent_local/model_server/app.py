@@ -68,6 +68,9 @@ async def _health(request: Request) -> Response:
 
 async def _list_models(request: Request) -> Response:
     models: Models = request.app.state.models
+    if models.upstream is None:
+        # A list would say that these models can be asked.
+        raise UnavailableError("The models are loading.", retry_after_s=LOADING_RETRY_S)
     common = {"object": "model", "created": models.began_at, "owned_by": "popagent"}
     chat_model = {"id": models.chat_id, **common, "type": "chat", "context_length": models.context}
     embedding = {"type": "embedding", "context_length": MAX_TOKENS, "dimensions": DIMENSIONS}
