@@ -16,7 +16,8 @@ STATUS: Final = """
 """
 SUMMARY: Final = f"""
     trace_id, name, service, started_at, {STATUS} as status, span_count, session_id, turn_id,
-    case when state <> 'open' then extract(epoch from ended_at - started_at)::float8 * 1000 end as duration_ms,
+    case when state <> 'open' then round(extract(epoch from ended_at - started_at) * 1000, 3)::float8 end
+        as duration_ms,
     input_tokens, output_tokens
 """
 

@@ -105,7 +105,7 @@ def _span_view(span: StoredSpan, *, lost: bool) -> SpanView:
         attributes = {**attributes, "links": span.links}
     if span.ended_at is not None:
         status, text = ("error" if span.failed else "ok"), span.status_text
-        duration_ms = (span.ended_at - span.started_at).total_seconds() * 1000
+        duration_ms = round((span.ended_at - span.started_at).total_seconds() * 1000, 3)
     else:
         status, text = ("error", NEVER_ENDED) if lost else ("running", "")
         duration_ms = None

@@ -11,7 +11,7 @@ from popagent_bus.streams import connect_admin
 from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import migrate
 from popagent_db.pool import Pool, open_pool
-from popagent_kit.errors import UnavailableError
+from popagent_kit.errors import NotFoundError, UnavailableError
 from popagent_observability.app import all_handlers
 from popagent_observability.deps import ObservabilityDeps
 from popagent_observability.settings import ObservabilitySettings
@@ -56,9 +56,12 @@ async def trace_of(bus: Bus, trace_id: str, spans: int, status: str) -> TraceVie
     found: list[TraceView] = []
 
     async def is_there() -> bool:
-        page = await bus.ask(ListTraces())
-        if any((i.trace_id, i.span_count, i.status) == (trace_id, spans, status) for i in page.items):
-            found.append(await bus.ask(GetTrace(trace_id=trace_id)))
+        try:
+            trace = await bus.ask(GetTrace(trace_id=trace_id))
+        except NotFoundError:
+            return False
+        if (trace.span_count, trace.status) == (spans, status):
+            found.append(trace)
         return bool(found)
 
     await until(is_there, HANDLED_WITHIN_S)

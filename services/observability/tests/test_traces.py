@@ -125,6 +125,7 @@ async def test_a_trace_is_one_tree_over_services_with_its_logs(deps: Observabili
     trace = await traces.get_trace(deps, GetTrace(trace_id=TRACE))
 
     assert (trace.name, trace.service, trace.status, trace.truncated) == ("work 1", "gateway", "ok", False)
+    assert trace.duration_ms == 14.0
     known = {each.span_id for each in trace.spans}
     assert [each.parent_id for each in trace.spans] == [None, *(span_id(parent) for parent in (1, 2, 3, 3))]
     assert all(each.parent_id is None or each.parent_id in known for each in trace.spans)
