@@ -54,6 +54,11 @@ class Answer:
         last = self.chunks[-1] if self.chunks else None
         return last if last is not None and last["type"] in {"finish", "abort", "error"} else None
 
+    @property
+    def resumable(self) -> bool:
+        """The door ended the stream, not the turn: a client joins again by itself."""
+        return any(chunk["type"] == "data-connection" and chunk["data"]["resumable"] for chunk in self.chunks)
+
 
 class TurnStream:
     """One open stream; iterate over its chunks, and leave whenever you like."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -22,6 +23,7 @@ import uvloop
 
 from popagent_kit.ids import new_id
 from popagent_testing.model_replies import Reply
+from popagent_uistream.reducer import Message
 from tests.load.figures import Figures, percentile
 from tests.suite import Instance, Suite
 from tests.talk import Answer, Talk, TurnStream, message_hash
@@ -48,6 +50,7 @@ class Tally:
     turns: int = 0
     joined_running: int = 0
     joined_late: int = 0
+    interrupted: int = 0
     back_ms: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
@@ -66,8 +69,9 @@ class Reader:
         text = mark + " ".join(f"token{number}" for number in range(tokens))
         await asyncio.to_thread(self.suite.model.script, Reply(text=text, token_delay_s=TOKEN_S, when=mark))
         answer = await self._ask(session, f"Please count: {mark}", leave_at)
-        while not answer.done:
-            self.tally.cuts += bool(answer.chunks)
+        while not answer.done or answer.resumable:
+            self.tally.interrupted += answer.done
+            self.tally.cuts += bool(answer.chunks) and not answer.done
             answer = await self._join(session)
         self.tally.turns += 1
         await self._compare(session, answer, text)
@@ -78,7 +82,10 @@ class Reader:
 
         async def ask() -> Answer | None:
             async with self.talk.open_chat(prompt, session, message_id=message_id) as stream:
-                return await read(stream, leave_at) if stream.answer.status == 200 else await refused(stream)
+                if stream.answer.status == 200:
+                    return await read(stream, leave_at)
+                await say_why(stream)
+                return None
 
         return await until_answered(ask)
 
@@ -93,7 +100,8 @@ class Reader:
                     stream.answer.done = True
                     return stream.answer
                 if stream.answer.status != 200:
-                    return await refused(stream)
+                    await say_why(stream)
+                    return None
                 self.tally.joined_running += 1
                 self.tally.back_ms.append((time.perf_counter() - cut_at) * 1_000)
                 return await read(stream, None)
@@ -109,11 +117,24 @@ class Reader:
         if said != text:
             self.tally.wrong.append(f"{session}: {len(said)} of {len(text)} characters are stored")
         if answer.chunks and message_hash(answer.message) != message_hash(stored):
-            self.tally.wrong.append(f"{session}: the message of the joined stream is not the stored one")
+            self.tally.wrong.append(f"{session}: {difference(answer.message, stored)}")
 
 
-async def refused(stream: TurnStream) -> None:
-    """Say why the door answered with an error; it is asked again."""
+def difference(streamed: Message, stored: Message) -> str:
+    """Say in what the message of a stream differs from the stored one."""
+    names = sorted(name for name in streamed.keys() | stored.keys() if streamed.get(name) != stored.get(name))
+    shown = "; ".join(f"{name}: {brief(streamed.get(name))} is stored as {brief(stored.get(name))}" for name in names)
+    return f"the joined stream's message is not the stored one: {shown}"
+
+
+def brief(value: object) -> str:
+    """Return the beginning and the end of a value."""
+    text = repr(value)
+    return text if len(text) <= 400 else f"{text[:150]} … {text[-250:]} ({len(text)} characters)"
+
+
+async def say_why(stream: TurnStream) -> None:
+    """Print with which error the door answered; it is asked again."""
     answer = await stream.read()
     print(f"asked again after status {answer.status}: {answer.body}", file=sys.stderr)
 
@@ -196,6 +217,7 @@ async def measure(suite: Suite, cuts: int, readers: int, figures: Figures) -> li
     figures.add("turns", left.turns + killed.turns, "turns")
     figures.add("joined while running", left.joined_running + killed.joined_running, "times")
     figures.add("joined after the end", left.joined_late + killed.joined_late, "times")
+    figures.add("ended by the door as resumable", left.interrupted + killed.interrupted, "times")
     figures.add("stream again after leaving, p95", percentile(left.back_ms, 0.95), "ms")
     figures.add("stream again after a kill, p95", percentile(killed.back_ms, 0.95), "ms")
     figures.add("longest turn, in live ages", LONG_TOKENS * TOKEN_S / LIVE_AGE_S, "ages", 1, "higher")
@@ -217,9 +239,13 @@ def main() -> None:
         Suite(Path(folder), env={"POPAGENT_LIVE_AGE_S": str(LIVE_AGE_S)}) as suite,
     ):
         wrong = uvloop.run(measure(suite, 40 if given.quick else given.cuts, given.readers, figures))
+        if wrong:
+            logs = figures.folder / "resume-logs"
+            shutil.copytree(suite.home / "logs", logs, dirs_exist_ok=True)
+            wrong.append(f"the logs are kept in {logs}")
     figures.write()
     if wrong:
-        sys.exit("\n".join(wrong[:10]))
+        sys.exit("\n".join([*wrong[:10], *wrong[10:][-1:]]))
 
 
 if __name__ == "__main__":
