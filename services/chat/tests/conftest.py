@@ -54,18 +54,28 @@ class StartChat(Protocol):
     def __call__(self, **settings: Any) -> Awaitable[Chat]: ...
 
 
+class ChatOn(Protocol):
+    def __call__(self, dsn: str, **settings: Any) -> Awaitable[Chat]: ...
+
+
 @pytest.fixture
-async def start(dsn: str, suite_nats: NatsServer, root: Path, model: ModelServer) -> AsyncIterator[StartChat]:
-    """Return `await start(**settings)`: one more instance; the fixture stops what is left."""
+async def chat_on(suite_nats: NatsServer, root: Path, model: ModelServer) -> AsyncIterator[ChatOn]:
+    """Return `await chat_on(dsn, **settings)`: an instance on a database; the fixture stops what is left."""
     started: list[Chat] = []
 
-    async def starting(**settings: Any) -> Chat:
+    async def starting(dsn: str, **settings: Any) -> Chat:
         started.append(await start_chat(dsn, suite_nats.url, root, **settings))
         return started[-1]
 
     yield starting
     for chat in reversed(started):
         await chat.stop()
+
+
+@pytest.fixture
+def start(dsn: str, chat_on: ChatOn) -> StartChat:
+    """Return `await start(**settings)`: one more instance on the module's database."""
+    return lambda **settings: chat_on(dsn, **settings)
 
 
 @pytest.fixture

@@ -68,5 +68,9 @@ async def close_open(stream: TurnStream) -> None:
 
 async def _close(stream: TurnStream, ending: Chunk, metadata: dict[str, Any]) -> None:
     await close_open(stream)
+    if not stream.message["parts"]:
+        # The official client refuses a stored message without parts.
+        await stream.emit(chunks.start_step())
+        await stream.emit(chunks.finish_step())
     stream.note(metadata)
     await stream.emit(ending)

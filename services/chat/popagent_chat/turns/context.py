@@ -55,7 +55,9 @@ async def snapshot(deps: ChatDeps, turn: LeasedTurn) -> TurnContext:
     """Read it all at one moment.
 
     Raises:
-        AppError: The settings, the agent or the workspace's folder is missing.
+        ConfigurationError: The settings or the agent are missing.
+        WorkspaceGoneError: The workspace's folder is missing.
+        UnavailableError: The database does not answer.
         ModelError: No model can be chosen.
     """
     stored = await _read(deps, turn)

@@ -62,10 +62,7 @@ async def _was_stored(deps: ChatDeps, turn: LeasedTurn) -> bool:
 
 
 async def _store(deps: ChatDeps, turn: LeasedTurn, stream: TurnStream, ending: Ending) -> None:
-    message = {**stream.message, "id": turn.assistant_message_id, "role": "assistant"}
-    if not message["parts"]:
-        # The client refuses a message without parts.
-        message["parts"] = [{"type": "step-start"}]
+    message = stream.message
     text = text_of(message)
     async with deps.outbox.transaction() as conn:
         await TURNS.fence(conn, turn)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-from popagent_kit.errors import AppError, InvalidInputError
+from popagent_kit.errors import AppError, ConflictError, InvalidInputError
 from popagent_proto.chat.workspaces import WorkspaceView
 from popagent_sandbox.contained import ContainedFolder
+
+
+class WorkspaceGoneError(ConflictError):
+    """The folder of this workspace cannot be opened."""
+
+    code = "workspace_gone"
 
 
 def registered_path(root: Path, text: str) -> str:
@@ -36,6 +42,12 @@ def open_folder(root: Path, workspace: WorkspaceView) -> ContainedFolder:
     """Open the directory of a registered workspace.
 
     Raises:
-        AppError: It is gone, or a link leads it outside the root by now.
+        WorkspaceGoneError: It is gone, or a link leads it outside the root by now.
     """
-    return ContainedFolder.below(root, workspace.path)
+    try:
+        return ContainedFolder.below(root, workspace.path)
+    except AppError as error:
+        raise WorkspaceGoneError(
+            f"The folder of the workspace “{workspace.name}” cannot be opened: there is no directory {workspace.path} "
+            "below the workspace root any more. Put it back, or start a session in another workspace."
+        ) from error

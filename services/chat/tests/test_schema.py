@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import popagent_chat
+from popagent_chat.agents import store as agents
+from popagent_db.migrate import migrate
+from popagent_db.pool import Pool
+from popagent_db.query import prepare_all
+from popagent_kit.errors import AppError
+from popagent_kit.ids import new_id
+from popagent_proto.chat.settings import GetAgentRuntime
+from services.chat.tests.conftest import ChatOn
+from services.chat.tests.running import Door
+
+
+async def test_every_statement_fits_the_migrated_schema(pool: Pool) -> None:
+    async with pool.acquire() as conn:
+        assert await prepare_all(conn, popagent_chat) > 40
+
+
+async def test_migrating_again_changes_nothing(dsn: str, pool: Pool) -> None:
+    seeds = "select (select count(*) from agents), (select count(*) from workspaces), m.* from schema_migrations m"
+    before = await pool.fetch(seeds)
+
+    await migrate(dsn, "chat")
+
+    assert await pool.fetch(seeds) == before
+
+
+async def test_settings_have_no_defaults_in_the_database(pool: Pool) -> None:
+    defaults = await pool.fetch(
+        "select column_name from information_schema.columns "
+        "where table_name = 'agent_runtime_settings' and column_default is not null"
+    )
+
+    assert defaults == []
+    assert await pool.fetchval("select count(*) from agent_runtime_settings") == 1
+
+
+async def test_the_orchestrator_is_seeded_with_its_guidance_and_read_by_its_id(pool: Pool) -> None:
+    async with pool.acquire() as conn:
+        profile = await agents.GET.one(conn, "orchistrator")
+
+    assert (profile.revision, profile.model_override, profile.workspace_access) == (0, None, "read-only")
+    assert profile.tools == ["read", "list", "grep", "stat"]
+    assert "Blocks marked <context>" in profile.instructions
+
+
+async def test_a_missing_settings_row_is_an_error_that_a_start_does_not_repair(
+    service_database: Callable[[str], str], chat_on: ChatOn, door: Door
+) -> None:
+    dsn = service_database("chat")
+    chat = await chat_on(dsn)
+    await chat.pool.execute("delete from agent_runtime_settings")
+    await migrate(dsn, "chat")
+
+    with pytest.raises(AppError, match="settings are missing") as refused:
+        await door.ask(GetAgentRuntime())
+    session = new_id()
+    turn = await door.say("hello", session)
+
+    assert refused.value.code == "configuration"
+    assert turn.ending["type"] == "error"
+    assert "settings are missing" in turn.text
+    assert (await door.stored(session))[1] == turn.message
+    assert await chat.pool.fetchval("select count(*) from agent_runtime_settings") == 0
