@@ -17,10 +17,13 @@ MOST_TOOLS: Final = 128
 # Passed on as they are. Whatever else clients send (user, store, metadata, reasoning effort) means nothing here.
 SAMPLING: Final = ("temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty", "frequency_penalty")
 PLAIN_ONLY: Final = ("stop", "logprobs", "top_logprobs", "logit_bias", "response_format")
-DEFAULT_MAX_TOKENS: Final = 1_024
+DEFAULT_MAX_TOKENS: Final = 600
 # A small model that decides must not gamble.
 DECISION_TEMPERATURE: Final = 0.0
 PLAIN_TEMPERATURE: Final = 0.2
+# Small models fall into saying the same sentence for ever. Copying this many tokens in a row, from the text or from
+# oneself, is taken for a quotation; beyond, each further one becomes less likely.
+NO_LOOPS: Final = {"dry_multiplier": 0.8, "dry_base": 1.5, "dry_allowed_length": 20, "dry_penalty_last_n": 1_024}
 TEXT_ANSWER: Final = {"type": "string", "minLength": 1}
 
 
@@ -92,7 +95,7 @@ def _body(request: Mapping[str, Any]) -> dict[str, Any]:
     limit = request.get("max_completion_tokens") or request.get("max_tokens") or DEFAULT_MAX_TOKENS
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise BadRequestError("max_tokens must be a positive number.", field="max_tokens")
-    return body | {"max_tokens": limit}
+    return body | {"max_tokens": limit} | NO_LOOPS
 
 
 def _streamed(body: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,30 @@
+"""The process itself, where no weights are needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "popagent_local.model_server", "--port", "0", "--api-key-env", "TEST_MODEL_KEY"]
+
+
+def run(tmp_path: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    surroundings = {"PATH": os.environ["PATH"], "POPAGENT_CACHE": str(tmp_path), "POPAGENT_HOME": str(tmp_path)}
+    return subprocess.run(COMMAND, capture_output=True, text=True, timeout=60, check=False, env={**surroundings, **env})
+
+
+def test_without_weights_the_process_ends_and_says_what_to_do(tmp_path: Path) -> None:
+    ended = run(tmp_path, TEST_MODEL_KEY="some-key-or-other")
+
+    assert ended.returncode == os.EX_CONFIG
+    assert "popagent model pull" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_without_a_key_the_process_does_not_open_its_door(tmp_path: Path) -> None:
+    ended = run(tmp_path)
+
+    assert ended.returncode == os.EX_CONFIG
+    assert "TEST_MODEL_KEY must hold the key" in ended.stderr

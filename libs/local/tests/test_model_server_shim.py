@@ -1,0 +1,268 @@
+"""What the model is asked for a request with tools."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from popagent_local.model_server import shim
+from popagent_local.model_server.prompt import decision_messages
+from popagent_local.model_server.reply import DecisionReply, completion
+from popagent_local.model_server.schema import decision_schema, narrow
+from popagent_local.model_server.shim import BadRequestError, plan
+
+
+def function(name: str, **properties: Any) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": properties, "required": list(properties)[:1]}
+    return {"type": "function", "function": {"name": name, "description": f"Do {name}.", "parameters": parameters}}
+
+
+READ = function("read", path={"type": "string", "description": "Below the workspace."}, line={"type": "integer"})
+LIST = function("list")
+USER = {"role": "user", "content": "What is this?"}
+
+
+def tools_in(schema: dict[str, Any]) -> list[str]:
+    branches = schema.get("anyOf", [schema])
+    return [branch["properties"]["tool"]["const"] for branch in branches]
+
+
+@pytest.mark.parametrize(
+    ("choice", "branches"),
+    [
+        (None, ["read", "list", "none"]),
+        ("auto", ["read", "list", "none"]),
+        ("none", ["none"]),
+        ("required", ["read", "list"]),
+        ({"type": "function", "function": {"name": "list"}}, ["list"]),
+    ],
+)
+def test_tool_choice_leaves_only_the_allowed_branches(choice: Any, branches: list[str]) -> None:
+    planned = plan({"messages": [USER], "tools": [READ, LIST], "tool_choice": choice})
+
+    assert planned.schema is not None
+    assert tools_in(planned.schema) == branches
+
+
+def test_the_prompt_of_a_step_begins_with_that_of_the_step_before() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "README.md"}'}}
+    first = [{"role": "system", "content": "Be brief."}, USER]
+    second = [
+        *first,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "It is a test."},
+    ]
+    third = [*second, {"role": "assistant", "content": "A test."}, {"role": "user", "content": "Thanks."}]
+
+    plans = [plan({"messages": messages, "tools": [READ, LIST]}) for messages in (first, second, third)]
+    last = plan({"messages": third, "tools": [READ, LIST], "tool_choice": "none"})
+
+    prompts = [planned.body["messages"] for planned in plans]
+    assert prompts[1][: len(prompts[0])] == prompts[0]
+    assert prompts[2][: len(prompts[1])] == prompts[1]
+    assert last.body["messages"] == prompts[2]
+    assert prompts[1][2:] == [
+        {"role": "assistant", "content": '{"tool": "read", "arguments": {"path": "README.md"}}'},
+        {"role": "user", "content": 'Result of read {"path": "README.md"}:\nIt is a test.'},
+    ]
+    assert prompts[2][4] == {"role": "assistant", "content": '{"tool": "none", "answer": "A test."}'}
+
+
+def test_tools_are_told_with_their_parameters() -> None:
+    kinds = function(
+        "find",
+        what={"enum": ["file", "folder"]},
+        names={"type": "array", "items": {"type": "string"}},
+        limit={"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    )
+
+    system = plan({"messages": [USER], "tools": [READ, kinds]}).body["messages"][0]["content"]
+
+    assert "Tool read(path: string, line?: integer): Do read.\n  path: Below the workspace." in system
+    assert 'Tool find(what: "file" | "folder", names?: array of string, limit?: integer | null)' in system
+
+
+def test_several_system_messages_and_parts_become_one_text() -> None:
+    messages = [
+        {"role": "system", "content": "One."},
+        {"role": "developer", "content": [{"type": "text", "text": "Two."}, {"type": "text", "text": "Three."}]},
+        {"role": "user", "content": [{"type": "text", "text": "Hello"}]},
+    ]
+
+    planned = plan({"messages": messages})
+
+    assert planned.schema is None
+    assert planned.body["messages"] == [
+        {"role": "system", "content": "One.\n\nTwo.\nThree."},
+        {"role": "user", "content": "Hello"},
+    ]
+
+
+def test_several_calls_of_one_step_are_told_one_after_the_other_with_their_results() -> None:
+    calls = [{"id": f"c{n}", "function": {"name": "read", "arguments": f'{{"path": "{n}"}}'}} for n in (1, 2, 3)]
+    messages = [
+        USER,
+        {"role": "assistant", "content": "I look.", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c2", "content": "two"},
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "one"}]},
+    ]
+
+    told = decision_messages(messages, [], "none")
+
+    assert [message["content"].splitlines()[-1] for message in told[2:]] == [
+        '{"tool": "none", "answer": "I look."}',
+        '{"tool": "read", "arguments": {"path": "1"}}',
+        "one",
+        '{"tool": "read", "arguments": {"path": "2"}}',
+        "two",
+        '{"tool": "read", "arguments": {"path": "3"}}',
+        "The call was not carried out.",
+    ]
+
+
+def test_results_without_tools_still_lead_to_an_answer() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "no json"}}
+    messages = [
+        USER,
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": ""},
+    ]
+
+    planned = plan({"messages": messages})
+
+    assert planned.schema is not None
+    assert tools_in(planned.schema) == ["none"]
+
+
+def test_a_tool_may_be_called_none() -> None:
+    planned = plan({"messages": [USER], "tools": [function("none"), READ]})
+
+    assert planned.schema is not None
+    assert tools_in(planned.schema) == ["none", "read", "none_"]
+    assert planned.no_tool == "none_"
+
+
+def test_an_answer_has_the_format_asked_for_also_beside_tools() -> None:
+    schema = {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": {"type": "integer"}}}
+    wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+
+    beside = plan({"messages": [USER], "tools": [READ], "response_format": wanted})
+    alone = plan({"messages": [USER], "response_format": wanted})
+
+    assert beside.raw_answer
+    assert beside.schema is not None
+    answer = beside.schema["anyOf"][-1]["properties"]["answer"]
+    assert answer == {"type": "object", "properties": {"n": {"type": "integer"}}}
+    assert alone.body["response_format"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ([], None),
+        ({}, "messages"),
+        ({"messages": []}, "messages"),
+        ({"messages": ["hi"]}, "messages[0].role"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "messages[0].tool_calls"),
+        ({"messages": [USER], "n": 2}, "n"),
+        ({"messages": [USER], "max_tokens": -1}, "max_tokens"),
+        ({"messages": [USER], "max_tokens": "many"}, "max_tokens"),
+        ({"messages": [USER], "tools": [{"type": "web"}]}, "tools[0]"),
+        ({"messages": [USER], "tools": [function("a b")]}, "tools[0]"),
+        ({"messages": [USER], "tools": [READ, READ]}, "tools"),
+        ({"messages": [USER], "tool_choice": "required"}, "tool_choice"),
+        ({"messages": [USER], "tools": [READ], "tool_choice": "perhaps"}, "tool_choice"),
+        (
+            {"messages": [USER], "tools": [READ], "tool_choice": {"type": "function", "function": {"name": "x"}}},
+            "tool_choice",
+        ),
+        ({"messages": [USER], "response_format": {"type": "xml"}}, "response_format"),
+        ({"messages": [USER], "response_format": {"type": "json_schema"}}, "response_format"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_refused_with_its_field(body: Any, field: str | None) -> None:
+    with pytest.raises(BadRequestError) as refused:
+        plan(body)
+
+    assert refused.value.field == field
+    assert refused.value.http_status == 400
+
+
+def test_what_the_model_does_not_know_is_not_passed_on() -> None:
+    body = {"messages": [USER], "user": "me", "store": True, "grammar": "root ::= x", "seed": 7, "top_p": 0.5}
+
+    planned = plan(body)
+
+    assert planned.body["seed"] == 7
+    assert not {"user", "store", "grammar"} & planned.body.keys()
+    assert planned.body["max_tokens"] == shim.DEFAULT_MAX_TOKENS
+
+
+def test_references_are_put_in_place_and_recursion_ends() -> None:
+    tree = {
+        "type": "object",
+        "properties": {"child": {"$ref": "#/$defs/Tree"}, "name": {"type": "string", "pattern": "x", "title": "N"}},
+        "$defs": {"Tree": {"type": "object", "properties": {"child": {"$ref": "#/$defs/Tree"}}}},
+    }
+
+    narrowed = narrow(tree)
+
+    assert narrowed["properties"]["name"] == {"type": "string"}
+    assert "$ref" not in json.dumps(narrowed)
+
+
+def test_a_tool_without_parameters_takes_an_empty_object() -> None:
+    schema = decision_schema([{"name": "now"}], None)
+
+    assert schema["properties"]["arguments"]["properties"] == {}
+
+
+def upstream_chunks(text: str, finish_reason: str | None = "stop") -> list[dict[str, Any]]:
+    base = {"id": "x", "created": 1, "model": "m", "object": "chat.completion.chunk"}
+    pieces = [text[start : start + 3] for start in range(0, len(text), 3)]
+    chunks = [{**base, "choices": [{"delta": {"content": piece}, "finish_reason": None}]} for piece in pieces]
+    if finish_reason:
+        chunks.append({**base, "choices": [{"delta": {}, "finish_reason": finish_reason}]})
+    return [*chunks, {**base, "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}]
+
+
+def replied(text: str, finish_reason: str | None = "stop") -> dict[str, Any]:
+    planned = plan({"messages": [USER], "tools": [READ], "stream_options": {"include_usage": True}})
+    reply = DecisionReply(planned)
+    return completion(chunk for event in upstream_chunks(text, finish_reason) for chunk in reply.feed(event))
+
+
+def test_a_call_becomes_a_standard_tool_call() -> None:
+    whole = replied('{"tool": "read", "arguments": {"path": "a"}}')
+
+    choice = whole["choices"][0]
+    call = choice["message"]["tool_calls"][0]
+    assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", None)
+    assert call["type"] == "function"
+    assert call["id"].startswith("call_")
+    assert call["function"] == {"name": "read", "arguments": '{"path": "a"}'}
+    assert whole["usage"] == {"prompt_tokens": 3, "completion_tokens": 4}
+
+
+def test_an_answer_becomes_content() -> None:
+    choice = replied('{"tool": "none", "answer": "Yes,\\nit is."}')["choices"][0]
+
+    assert choice["message"] == {"role": "assistant", "content": "Yes,\nit is."}
+    assert choice["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("reason", ["length", "stop"])
+def test_a_decision_that_breaks_off_says_so(reason: str) -> None:
+    choice = replied('{"tool": "read", "arguments": {"pa', reason)["choices"][0]
+
+    assert choice["finish_reason"] == "length"
+
+
+def test_a_reply_without_an_end_is_no_completion() -> None:
+    with pytest.raises(ValueError, match="finish reason"):
+        replied('{"tool": "none", "answer": "Y', None)
