@@ -18,8 +18,7 @@ from popagent_bus.replies import FAILURE_HEADER, known_subject, name_of, parse, 
 from popagent_bus.slots import Slots
 from popagent_kit import json
 from popagent_kit.errors import AppError, InternalError, NotFoundError, TooLargeError, UnavailableError
-from popagent_proto.base import Request, Wire
-from popagent_proto.common import HealthQuery
+from popagent_proto.base import Query, Request, Wire
 from popagent_telemetry import current_span, current_trace_id, extract, metrics, note_error, span
 
 # A reply may go only where replies live: whoever asks names the subject, and it could be another's command.
@@ -97,10 +96,11 @@ class Answering:
             return
         known = self._handlers.get(known_subject(message.subject))
         label = name_of(message.subject) if known is not None else "unknown"
-        if known is not None and issubclass(known[0], HealthQuery):
+        parent = extract(message.headers)
+        if parent is None and known is not None and issubclass(known[0], Query):
             await self._reply(message, *await self._outcome(message, known, arrived), label)
         else:
-            with span(f"answer {label}", parent=extract(message.headers), kind="server"):
+            with span(f"answer {label}", parent=parent, kind="server"):
                 await self._reply(message, *await self._outcome(message, known, arrived), label)
         SECONDS.labels(label).observe(asyncio.get_running_loop().time() - arrived)
 

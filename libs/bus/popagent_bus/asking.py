@@ -21,9 +21,8 @@ from popagent_kit.errors import (
     UnavailableError,
 )
 from popagent_kit.ids import is_client_id
-from popagent_proto.base import Message, Request
-from popagent_proto.common import HealthQuery
-from popagent_telemetry import inject, metrics, span
+from popagent_proto.base import Message, Query, Request
+from popagent_telemetry import current_trace_id, inject, metrics, span
 
 TIMEOUT_S: Final = 5.0
 # How long "nobody listens" is taken for a restart; nothing was delivered, so asking again is safe.
@@ -62,7 +61,7 @@ async def ask(
     connection.check_size(payload)
     label = name_of(subject)
     try:
-        if isinstance(message, HealthQuery):  # asked every few seconds; a trace of it tells nothing
+        if isinstance(message, Query) and current_trace_id() is None:  # a read that belongs to no work makes no trace
             reply = await _request(connection, subject, payload, None, timeout_s=timeout_s, patience_s=patience_s)
         else:
             with span(f"ask {label}", kind="client"):

@@ -54,8 +54,8 @@ class CallSpan:
             {
                 "gen_ai.usage.input_tokens": record.input_tokens,
                 "gen_ai.usage.output_tokens": record.output_tokens,
-                "gen_ai.usage.cached_tokens": record.cached_tokens,
-                "gen_ai.usage.reasoning_tokens": record.reasoning_tokens,
+                "gen_ai.usage.cache_read.input_tokens": record.cached_tokens,
+                "gen_ai.usage.reasoning.output_tokens": record.reasoning_tokens,
                 "gen_ai.usage.estimated": record.estimated,
                 "popagent.model.queue_ms": record.queue_ms,
                 "popagent.model.retries": record.retries,

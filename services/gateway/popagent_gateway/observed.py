@@ -17,8 +17,9 @@ log = logging.getLogger(__name__)
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNMATCHED: Final = "unmatched"
-# They say nothing about work: a page that listens for hours, and probes every few seconds.
+# They say nothing about work: a page that listens for hours, probes every few seconds, and looking at traces.
 WITHOUT_SPAN: Final = frozenset({"/api/events", "/api/health", "/", "/style.css", "/favicon.svg", "/favicon.ico"})
+LOOKING_AT_TRACES: Final = "/api/observability/"
 
 REQUESTS: Final = metrics.counter(
     "popagent_http_requests_total", "Requests by route template", ("method", "route", "status")
@@ -44,7 +45,7 @@ class Observed:
         """Run the request inside a span, unless it is one of those that say nothing about work."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
-        elif scope["path"] in WITHOUT_SPAN:
+        elif scope["path"] in WITHOUT_SPAN or scope["path"].startswith(LOOKING_AT_TRACES):
             await self._counted(scope, receive, send)
         else:
             with span(f"HTTP {_method(scope)}", {"http.request.method": _method(scope)}, kind="server") as current:
