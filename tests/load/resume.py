@@ -44,13 +44,14 @@ UNREACHABLE = (httpx2.TransportError, OSError)
 
 @dataclass
 class Tally:
-    """What was seen; `wrong` holds a sentence for every message that was not the stored one."""
+    """What was seen; `wrong` holds a sentence for every message that was not the stored one, and every unfit status."""
 
     cuts: int = 0
     turns: int = 0
     joined_running: int = 0
     joined_late: int = 0
     interrupted: int = 0
+    refused: int = 0
     back_ms: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
@@ -84,7 +85,7 @@ class Reader:
             async with self.talk.open_chat(prompt, session, message_id=message_id) as stream:
                 if stream.answer.status == 200:
                     return await read(stream, leave_at)
-                await say_why(stream)
+                await say_why(stream, self.tally)
                 return None
 
         return await until_answered(ask)
@@ -100,7 +101,7 @@ class Reader:
                     stream.answer.done = True
                     return stream.answer
                 if stream.answer.status != 200:
-                    await say_why(stream)
+                    await say_why(stream, self.tally)
                     return None
                 self.tally.joined_running += 1
                 self.tally.back_ms.append((time.perf_counter() - cut_at) * 1_000)
@@ -133,10 +134,12 @@ def brief(value: object) -> str:
     return text if len(text) <= 400 else f"{text[:150]} … {text[-250:]} ({len(text)} characters)"
 
 
-async def say_why(stream: TurnStream) -> None:
-    """Print with which error the door answered; it is asked again."""
+async def say_why(stream: TurnStream, tally: Tally) -> None:
+    """Note with which error the door answered; it is asked again. Only 503 and 504 are plain words for a busy suite."""
     answer = await stream.read()
-    print(f"asked again after status {answer.status}: {answer.body}", file=sys.stderr)
+    tally.refused += 1
+    if answer.status not in {503, 504}:
+        tally.wrong.append(f"status {answer.status}: {answer.body}")
 
 
 async def read(stream: TurnStream, leave_at: int | None) -> Answer:
@@ -210,7 +213,7 @@ async def measure(suite: Suite, cuts: int, readers: int, figures: Figures) -> li
         leaving_lane(suite, cuts // 2, readers), killing_lane(suite, gateway, cuts - cuts // 2, readers)
     )
     wrong = left.wrong + killed.wrong
-    figures.add("messages that were not the stored one", len(wrong), "turns", 0)
+    figures.add("wrong messages or answers", len(wrong), "times", 0)
     figures.add("cuts", left.cuts + killed.cuts, "cuts", cuts, "higher")
     figures.add("cuts by a killed gateway", killed.cuts, "cuts", cuts // 2, "higher")
     figures.add("gateway killed", kills, "times")
@@ -218,6 +221,7 @@ async def measure(suite: Suite, cuts: int, readers: int, figures: Figures) -> li
     figures.add("joined while running", left.joined_running + killed.joined_running, "times")
     figures.add("joined after the end", left.joined_late + killed.joined_late, "times")
     figures.add("ended by the door as resumable", left.interrupted + killed.interrupted, "times")
+    figures.add("asked again after 503 or 504", left.refused + killed.refused, "times")
     figures.add("stream again after leaving, p95", percentile(left.back_ms, 0.95), "ms")
     figures.add("stream again after a kill, p95", percentile(killed.back_ms, 0.95), "ms")
     figures.add("longest turn, in live ages", LONG_TOKENS * TOKEN_S / LIVE_AGE_S, "ages", 1, "higher")
