@@ -15,8 +15,9 @@ create table messages (
     seq bigint not null,
     parent_id text,
     role text not null check (role in ('user', 'assistant')),
-    parts jsonb not null,
-    metadata jsonb not null,
+    -- json, not jsonb: what a person reopens is what was streamed, to the order of keys.
+    parts json not null,
+    metadata json not null,
     token_count integer not null,
     sealed_at timestamptz,
     created_at timestamptz not null default clock_timestamp(),

@@ -16,10 +16,10 @@ create table turns (
     trace_headers jsonb not null,
     trace_id text,
     -- The message so far, reduced from the chunks below next_chunk; kept only while the turn runs.
-    checkpoint jsonb,
+    checkpoint json,
     next_chunk integer not null default 0,
     -- The last chunk of the stream (finish, abort or error), for those who come after the end.
-    ending jsonb,
+    ending json,
     error_class text,
     input_tokens bigint not null default 0,
     output_tokens bigint not null default 0,
