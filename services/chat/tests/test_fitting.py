@@ -18,18 +18,14 @@ def test_a_message_that_fits_is_left_alone() -> None:
 
 
 def test_only_the_longest_texts_are_cut_and_names_never() -> None:
-    call_id, output = "c" * 400, {"deep": ["鷺" * 20_000]}
+    call_id = "c" * 400
+    output = {"deep": ["鷺" * 20_000]}
     message = {
         "id": "m",
         "role": "assistant",
         "parts": [
             {"type": "text", "text": "short"},
-            {
-                "type": "tool-read",
-                "toolCallId": call_id,
-                "state": "output-available",
-                "output": {"deep": ["鷺" * 20_000]},
-            },
+            {"type": "tool-read", "toolCallId": call_id, "state": "output-available", "output": output},
         ],
     }
 

@@ -32,7 +32,9 @@ def said(model: ModelServer) -> list[tuple[str, str]]:
     return [(message["role"], message["content"]) for message in model.requests[-1].body["messages"][1:]]
 
 
-async def test_an_unknown_id_creates_the_session_and_takes_its_title_from_the_first_message(door: Door) -> None:
+async def test_an_unknown_id_creates_the_session_and_takes_its_title_from_the_first_message(
+    door: Door, pool: Pool
+) -> None:
     session = new_id()
 
     await door.say("  What\n is " + "a heron " * 20, session)
@@ -42,6 +44,8 @@ async def test_an_unknown_id_creates_the_session_and_takes_its_title_from_the_fi
     assert view.title == ("What is " + "a heron " * 20)[:60].rstrip()
     assert (view.workspace_id, view.title_locked, view.revision) == ("default", False, 0)
     assert [message["role"] for message in view.messages] == ["user", "assistant"] * 2
+    threads = await pool.fetch("select kind, resource from threads where id = $1", session)
+    assert [tuple(row) for row in threads] == [("session", "popagent-user")]
 
 
 async def test_the_same_turn_id_and_the_same_message_are_the_same_turn(door: Door, model: ModelServer) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +30,10 @@ async def seeds(pool: Pool) -> AsyncIterator[None]:
     """Undo what a test does to profile and settings."""
     agent = (await pool.fetch("select instructions, tools, workspace_access from agents"))[0]
     yield
-    await pool.execute("update agents set instructions = $1, tools = $2, workspace_access = $3, revision = 0", *agent)
+    await pool.execute(
+        "update agents set instructions = $1, tools = $2, workspace_access = $3, revision = 0, model_override = null",
+        *agent,
+    )
     await pool.execute("update agent_runtime_settings set supervisor_max_steps = 32")
 
 
@@ -130,6 +135,50 @@ async def test_an_edited_profile_and_edited_settings_hold_from_the_next_turn_on(
     assert [tool["function"]["name"] for tool in request["tools"]] == ["list"]
     assert len(model.requests) == 2
     assert (await settled(pool, turn, "completed"))["budgetExhausted"]
+
+
+@pytest.mark.usefixtures("seeds")
+@pytest.mark.parametrize(
+    ("revision", "used", "source"), [(0, "scripted-model", "default"), (1, "preset-model", "agent")]
+)
+async def test_a_preset_model_that_is_not_offered_is_passed_over_unless_somebody_chose_it(
+    revision: int, used: str, source: str, chat: Chat, door: Door, model: ModelServer, pool: Pool
+) -> None:
+    await pool.execute("update agents set model_override = 'preset-model', revision = $1", revision)
+
+    turn = await door.say("hello", new_id())
+
+    assert model.requests[-1].body["model"] == used
+    routed = await pool.fetch("select route_model, source from model_usage where turn_id = $1", turn.view.turn_id)
+    assert [tuple(row) for row in routed] == [(used, source)]
+
+
+async def test_the_workspace_s_folder_is_closed_however_a_turn_ends(
+    chat: Chat, door: Door, model: ModelServer, root: Path
+) -> None:
+    def open_folders() -> int:
+        links = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))
+        return sum(str(root) in os.readlink(link) for link in links if link.is_symlink())
+
+    model.script(
+        Reply(tool_calls=(READ_README,)),
+        Reply(text="read"),
+        Reply(status=401),
+        Reply(text="one two", after=1, hold=True),
+        Reply(text="one two", after=1, hold=True),
+    )
+    await door.say("completed", new_id())
+    await door.say("failed", new_id())
+    stopped, interrupted = await door.start("stopped", new_id()), await door.start("interrupted", new_id())
+    await model.until(lambda server: server.held == 2)
+
+    assert open_folders() == 2
+    await door.ask(StopTurn(session_id=stopped.view.session_id))
+    await stopped.read()
+    await chat.stop()
+    await interrupted.read()
+
+    assert open_folders() == 0
 
 
 async def test_a_stopped_turn_keeps_what_it_had_said(chat: Chat, door: Door, model: ModelServer, pool: Pool) -> None:

@@ -188,6 +188,7 @@ class TurnStream:
             await self._checkpoint(message, next_chunk)
         except Exception as error:  # noqa: BLE001 (a turn goes on without a checkpoint; a lost lease ends it elsewhere)
             log.info("checkpoint not stored", extra={"reason": str(error)})
+            self._unsaved_bytes += 1  # so that it is tried again a second later, whether anything follows or not
         else:
             self._forget(next_chunk)
         self._saving = None
