@@ -1,0 +1,102 @@
+"""What the documents name exists: files, links, tables, variables, commands, metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from popagent_cli.catalogue import COMMANDS
+from popagent_kit.settings import clone_root
+from popagent_local import config
+from popagent_proto.matrix import SERVICES
+
+ROOT = clone_root() or Path()
+SKIPPED = {".venv", ".popagent", "node_modules", "workspace", "dist", "build"}
+DOCUMENTS = sorted(
+    path
+    for path in ROOT.rglob("*.md")
+    if not SKIPPED & set(path.relative_to(ROOT).parts) and not path.parent.name.startswith(".")
+)
+CODE_SUFFIXES = (".py", ".sql", ".json", ".toml", ".yml", ".ts")
+# Where a path in a document may begin, beside the document's own folder and the root.
+PLACES = (
+    *(f"services/{row.name}/{row.package}" for row in SERVICES),
+    *(str(path.relative_to(ROOT)) for path in (ROOT / "libs").glob("*/popagent_*")),
+    *(str(path.relative_to(ROOT)) for path in (ROOT / "libs").glob("*")),
+    "libs/tools",
+    "services/chat/popagent_chat/turns",
+    "services/gateway/popagent_gateway/streams",
+    "proto",
+)
+TESTS_ONLY = re.compile(r"POPAGENT_TEST_|POPAGENT_…")
+
+
+def found_in(pattern: str) -> Iterator[tuple[Path, str]]:
+    for path in DOCUMENTS:
+        for text in re.findall(pattern, path.read_text(encoding="utf-8")):
+            yield path.relative_to(ROOT), text
+
+
+def exists(document: Path, name: str) -> bool:
+    places = (ROOT / document.parent, ROOT, *(ROOT / place for place in PLACES))
+    return any((place / name).exists() for place in places)
+
+
+def test_every_link_leads_somewhere() -> None:
+    links = [(path, target.split("#")[0]) for path, target in found_in(r"\]\(([^)\s]+)\)") if "://" not in target]
+
+    assert [(str(path), target) for path, target in links if not (ROOT / path.parent / target).exists()] == []
+
+
+def test_every_file_that_is_named_is_there() -> None:
+    names = [
+        (path, name) for path, name in found_in(r"`([\w./_-]+)`") if name.endswith(CODE_SUFFIXES) and "…" not in name
+    ]
+    examples = {"docker-compose.override.yml", "state.json"}
+
+    assert [(str(path), name) for path, name in names if name not in examples and not exists(path, name)] == []
+
+
+def test_every_variable_that_is_named_is_a_setting() -> None:
+    known = {row.env for row in config.rows()} | {"POSTGRES_PASSWORD"}
+    known |= {env.replace("POPAGENT_<SERVICE>", row.env_prefix) for env in known for row in SERVICES}
+    named = set(found_in(r"\b(POPAGENT_(?:<SERVICE>)?[A-Z_]+|(?:OBSERVABILITY_)?DATABASE_URL|NATS_URL)\b"))
+
+    # A name that ends in an underscore stands for a family.
+    wrong = {(str(path), name) for path, name in named if name not in known and not name.endswith("_")}
+
+    assert {(path, name) for path, name in wrong if not TESTS_ONLY.match(name)} == set()
+
+
+def test_every_command_that_is_named_exists() -> None:
+    named = [(str(path), name) for path, name in found_in(r"(?:`|\./)popagent ([a-z][a-z-]*)")]
+
+    assert [(path, name) for path, name in named if name not in COMMANDS] == []
+
+
+def test_every_metric_that_is_named_is_recorded() -> None:
+    code = "".join(
+        path.read_text(encoding="utf-8") for top in ("libs", "services") for path in (ROOT / top).rglob("*.py")
+    )
+    packages = {row.package for row in SERVICES} | {path.name for path in (ROOT / "libs").glob("*/popagent_*")}
+    named = {(str(path), name) for path, name in found_in(r"`(popagent_[a-z_]+_(?:total|seconds|streams|ready))`")}
+
+    assert {(path, name) for path, name in named if f'"{name}"' not in code and name not in packages} == set()
+
+
+@pytest.mark.parametrize("service", [row.name for row in SERVICES])
+def test_the_owner_table_names_every_table_of_the_service(service: str) -> None:
+    statements = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "migrations" / service).glob("*.sql"))
+    tables = set(re.findall(r"^create table (?:if not exists )?(\w+)", statements, re.M))
+    architecture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    [row] = re.findall(rf"^\| {service} \|[^|]*\|([^|]*)\|", architecture, re.M)
+
+    assert set(re.findall(r"`(\w+)`", row)) == tables
+
+
+@pytest.mark.parametrize("service", [row.name for row in SERVICES])
+def test_every_service_has_a_page(service: str) -> None:
+    assert (ROOT / "services" / service / "README.md").is_file()
