@@ -9,10 +9,10 @@ from pathlib import Path
 from popagent_kit.settings import clone_root
 
 ROOT = clone_root() or Path()
-PERMISSIVE = set(
-    "0BSD|Apache-2.0|Apache Software License|BSD License|BSD-2-Clause|BSD-3-Clause|3-Clause BSD License"
-    "|CC0-1.0|MIT|MIT License|PSF-2.0|Zlib".split("|")
-)
+PERMISSIVE = {
+    *("0BSD", "BSD License", "BSD-2-Clause", "BSD-3-Clause", "3-Clause BSD License", "MIT", "MIT License"),
+    *("Apache-2.0", "Apache Software License", "PSF-2.0", "Zlib", "CC0-1.0"),
+}
 # For other systems than the one that runs this.
 ELSEWHERE = {"colorama", "httpx2-jsfetch"}
 
