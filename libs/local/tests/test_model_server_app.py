@@ -282,7 +282,7 @@ async def test_while_models_load_health_is_503_and_requests_say_when_to_come_bac
 
 
 async def test_without_the_key_there_is_nothing_but_health(client: httpx2.AsyncClient) -> None:
-    headers = [None, "", "Bearer", "Bearer wrong", KEY, f"Basic {KEY}", f"Bearer {KEY}x", "Bearer é"]
+    headers = [None, "", "Bearer", "Bearer wrong", KEY, f"Basic {KEY}", f"Bearer {KEY}x"]
     paths = ["/v1/models", "/v1/chat/completions", "/v1/embeddings", "/", "/docs", "/health/", "//health"]
     del client.headers["authorization"]
 
@@ -302,26 +302,27 @@ async def test_models_are_listed_with_their_windows(client: httpx2.AsyncClient) 
     assert [(row["id"], row["context_length"]) for row in rows] == [("tiny", 8_192), ("all-minilm-l6-v2", 256)]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "status", "code"),
-    [
-        ("/v1/chat/completions", {**ASK, "model": "gpt-9"}, 404, "model_not_found"),
-        ("/v1/chat/completions", {**ASK, "model": "all-minilm-l6-v2"}, 404, "model_not_found"),
-        ("/v1/chat/completions", {"model": "tiny"}, 400, "invalid_request_error"),
-        ("/v1/embeddings", {"input": "a", "model": "tiny"}, 404, "model_not_found"),
-        ("/v1/embeddings", {"input": "a", "dimensions": 256}, 400, "invalid_request_error"),
-        ("/v1/embeddings", {"input": []}, 400, "invalid_request_error"),
-        ("/v1/embeddings", {"input": [""]}, 400, "invalid_request_error"),
-        ("/v1/embeddings", {"input": [1, 2]}, 400, "invalid_request_error"),
-        ("/v1/embeddings", {"input": ["a"] * 2_049}, 400, "invalid_request_error"),
-        ("/v1/embeddings", {"input": "a", "encoding_format": "hex"}, 400, "invalid_request_error"),
-        ("/v1/embeddings", [], 400, "invalid_request_error"),
-    ],
-)
-async def test_bad_requests_are_named(client: httpx2.AsyncClient, path: str, body: Any, status: int, code: str) -> None:
-    answer = await client.post(path, json=body)
+BAD: list[tuple[str, Any, int, str]] = [
+    ("/v1/chat/completions", {**ASK, "model": "gpt-9"}, 404, "model_not_found"),
+    ("/v1/chat/completions", {**ASK, "model": "all-minilm-l6-v2"}, 404, "model_not_found"),
+    ("/v1/chat/completions", {"model": "tiny"}, 400, "invalid_request_error"),
+    ("/v1/embeddings", {"input": "a", "model": "tiny"}, 404, "model_not_found"),
+    ("/v1/embeddings", {"input": "a", "dimensions": 256}, 400, "invalid_request_error"),
+    ("/v1/embeddings", {"input": []}, 400, "invalid_request_error"),
+    ("/v1/embeddings", {"input": [""]}, 400, "invalid_request_error"),
+    ("/v1/embeddings", {"input": [1, 2]}, 400, "invalid_request_error"),
+    ("/v1/embeddings", {"input": ["a"] * 2_049}, 400, "invalid_request_error"),
+    ("/v1/embeddings", {"input": "a", "encoding_format": "hex"}, 400, "invalid_request_error"),
+    ("/v1/embeddings", [], 400, "invalid_request_error"),
+    ("/v1/nothing", {}, 404, "invalid_request_error"),
+]
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+
+async def test_bad_requests_are_named(client: httpx2.AsyncClient) -> None:
+    answers = [await client.post(path, json=body) for path, body, _, _ in BAD]
+
+    named = [(answer.status_code, answer.json()["error"]["code"]) for answer in answers]
+    assert named == [(status, code) for _, _, status, code in BAD]
 
 
 async def test_bodies_that_are_no_json_or_too_large_are_refused(client: httpx2.AsyncClient) -> None:

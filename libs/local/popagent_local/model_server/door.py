@@ -97,5 +97,5 @@ async def on_app_error(request: Request, error: Exception) -> Response:
 async def on_http_error(request: Request, error: Exception) -> Response:
     """Answer for a path or method that does not exist."""
     assert isinstance(error, HTTPException)
-    inner = {"message": error.detail, "type": "invalid_request_error", "param": None, "code": None}
+    inner = {"message": error.detail, "type": "invalid_request_error", "param": None, "code": "invalid_request_error"}
     return JSONResponse({"error": inner}, error.status_code)
