@@ -153,6 +153,7 @@ async def measure_closed_loop(turns: Turns, suite: Suite, count: int, figures: F
 async def measure_streams(turns: Turns, suite: Suite, count: int, figures: Figures) -> None:
     """Many streams at once on one gateway, each token 5 ms after the last; saturation is expected, loss is not."""
     suite.model.set_default(Reply(text=STREAM_TEXT, token_delay_s=STREAM_TOKEN_S))
+    await turns.door.warm(count)
     started = time.perf_counter()
     answers = await asyncio.gather(*(turns.turn(STREAM_TEXT) for _ in range(count)))
     seconds = time.perf_counter() - started
@@ -167,7 +168,7 @@ async def measure(suite: Suite, counts: Counts, figures: Figures) -> list[str]:
     suite.model.set_default(Reply(text=TEXT))
     turns = Turns(suite)
     try:
-        await turns.door.warm(max(CALLERS, counts.streams))
+        await turns.door.warm(CALLERS)
         for _ in range(counts.warm_up):
             await turns.turn()
             await turns.direct()

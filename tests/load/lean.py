@@ -92,7 +92,7 @@ class LeanClient:
         """Post JSON and read the answer to its end; a broken connection raises OSError, a silent one TimeoutError."""
         body = orjson.dumps(content)
         request = f"POST {path} HTTP/1.1\r\n{self.head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-        connection = self.free.pop() if self.free else await self._connect()
+        connection = self._open_one() or await self._connect()
         heard = await connection.ask(request, mark)
         if connection.transport is not None:
             self.free.append(connection)
@@ -107,6 +107,14 @@ class LeanClient:
             if connection.transport is not None:
                 connection.transport.close()
         self.free.clear()
+
+    def _open_one(self) -> Connection | None:
+        """Return a connection that the server has not closed for idling."""
+        while self.free:
+            connection = self.free.pop()
+            if connection.transport is not None:
+                return connection
+        return None
 
     async def _connect(self) -> Connection:
         loop = asyncio.get_running_loop()
