@@ -169,6 +169,23 @@ async def test_after_the_live_stream_is_gone_the_checkpoint_is_what_is_stored(do
     assert (await door.stored(abandoned.session))[1] == watched.message
 
 
+async def test_frames_that_cannot_be_read_end_the_answer_where_they_begin(
+    door: Door, abandoned: Abandoned, pool: Pool
+) -> None:
+    await abandoned.store(door)
+    abandoned.publish(opened(abandoned.answer_id, abandoned.turn_id, "one"))
+    publisher = LivePublisher(abandoned.bus, live_subject(abandoned.turn_id), coalesce_s=0)
+    publisher.send(4, 1, b"data: {broken\n\n")
+    publisher.close()
+
+    await abandoned.expire()
+    await until(lambda: _ended(pool, abandoned.turn_id))
+
+    stored = (await door.stored(abandoned.session))[1]
+    assert stored["parts"][1]["text"] == "one"
+    assert await state_of(pool, abandoned.turn_id) == "interrupted"
+
+
 async def test_a_turn_that_had_said_nothing_is_run_again(door: Door, abandoned: Abandoned, model: ModelServer) -> None:
     await abandoned.store(door)
     watched = await door.join(abandoned.session)
@@ -265,7 +282,6 @@ async def test_a_turn_that_was_taken_over_ends_once_and_its_former_owner_writes_
     await taken_over(pool, turn)
     chat.deps.turns.wake()
     await turn.read()
-    model.release()
 
     assert turn.ending == {"type": "error", "errorText": INTERRUPTED}
     await settled(pool, turn, "interrupted")

@@ -37,12 +37,14 @@ async def recover(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream) 
         LeaseLostError: Another process has the turn.
     """
     turn = lease.row
+    await _catch_up(deps, stream, turn.id)
     if turn.attempt > MOST_ATTEMPTS:
         log.error("turn given up", extra={"turn": turn.id, "attempt": turn.attempt})
-        stream.forget_message()
-        await end_turn(deps, lease, stream, await failed(stream, "internal", BROKEN))
+        ending = await failed(stream, "internal", BROKEN)
+        # Whatever it is that cannot be stored, this sentence can.
+        stream.forget_all_but_last_step()
+        await end_turn(deps, lease, stream, ending)
         return
-    await _catch_up(deps, stream, turn.id)
     if not stream.said_anything and not await _did_anything(deps, turn):
         if stream.next_chunk:
             await close_open(stream)
@@ -62,13 +64,15 @@ async def _catch_up(deps: ChatDeps, stream: TurnStream, turn_id: str) -> None:
             async for frame in stored_frames(deps.bus, subject, from_chunk=stream.next_chunk):
                 for chunk in parse(frame.data):
                     stream.catch_up(chunk)
+            return
+        except ValueError:
+            log.exception("what was published cannot be read on", extra={"turn": turn_id, "chunk": stream.next_chunk})
+            return
         except UnavailableError as error:
             if time.monotonic() > give_up_at:
                 log.warning("frames are not to be had", extra={"turn": turn_id, "reason": error.message})
                 return
             await asyncio.sleep(CATCH_UP_RETRY_S)
-        else:
-            return
 
 
 async def _did_anything(deps: ChatDeps, turn: LeasedTurn) -> bool:

@@ -113,10 +113,11 @@ class TurnStream:
         self._reducer.apply(chunk)
         self._number(chunk, quiet=True)
 
-    def forget_message(self) -> None:
-        """Begin the stored message anew, for one that cannot be stored; the numbers go on."""
-        self._reducer = MessageReducer({"id": "", "role": "assistant", "parts": []}, store_transient=TRANSIENT)
-        self._reducer.apply(self._opening)
+    def forget_all_but_last_step(self) -> None:
+        """Drop from the message, not from what watchers have seen, everything before its last step."""
+        parts = self._reducer.message["parts"]
+        last = max(index for index, part in enumerate(parts) if part["type"] == "step-start")
+        self._reducer = MessageReducer({**self._reducer.message, "parts": parts[last:]}, store_transient=TRANSIENT)
 
     async def settle(self) -> None:
         """Wait for a checkpoint that is under way; none is begun after this."""
