@@ -9,9 +9,9 @@ from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import KERNEL
 from popagent_db.pool import Pool, open_pool
 from popagent_proto.matrix import SERVICES
-from popagent_testing.plugin import Prepare
+from popagent_testing.plugin import Prepare, role_password
 
-PASSWORDS = {row.name: f"{row.schema}_test" for row in SERVICES}
+PASSWORDS = {row.name: role_password(row.name) for row in SERVICES}
 
 
 async def bootstrap_all(dsn: str, _: str = "") -> None:

@@ -12,10 +12,10 @@ import pytest
 from popagent_db.bootstrap import bootstrap, bootstrap_sql, database_of, role_dsn, scram_verifier
 from popagent_kit.errors import ConfigurationError
 from popagent_proto.matrix import SERVICES
-from popagent_testing.plugin import run_apart, with_database
+from popagent_testing.plugin import role_password, run_apart, with_database
 from popagent_testing.servers import PostgresServer
 
-PASSWORDS = {row.name: f"{row.schema}_test" for row in SERVICES}
+PASSWORDS = {row.name: role_password(row.name) for row in SERVICES}
 DENIED = asyncpg.InsufficientPrivilegeError
 
 

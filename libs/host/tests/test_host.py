@@ -22,6 +22,7 @@ from popagent_local.ports import free_port
 from popagent_proto import matrix
 from popagent_proto.common import SchedulerHealth
 from popagent_rows import inbox
+from popagent_testing.plugin import role_password
 from popagent_testing.servers import NatsServer, PostgresServer
 from popagent_testing.suite_bus import PASSWORDS, ConnectAs, Echo, EchoView, ThingHappened, until
 
@@ -67,7 +68,7 @@ def suite_nats(shared_suite_nats: NatsServer) -> NatsServer:
 async def admin_dsn(make_database: Callable[..., str]) -> str:
     """A database with the roles and schemas of every service, not migrated."""
     dsn = await asyncio.to_thread(make_database)
-    await bootstrap(dsn, SERVICES, dict.fromkeys(SERVICES, "secret"))
+    await bootstrap(dsn, SERVICES, {name: role_password(name) for name in SERVICES})
     return dsn
 
 
@@ -75,7 +76,7 @@ def environment(name: str, port: int, admin_dsn: str, nats: NatsServer) -> dict[
     row = matrix.BY_NAME[name]
     address = nats.url.removeprefix("nats://")
     return {
-        f"{row.env_prefix}_DATABASE_URL": role_dsn(admin_dsn, name, "secret"),
+        f"{row.env_prefix}_DATABASE_URL": role_dsn(admin_dsn, name, role_password(name)),
         f"{row.env_prefix}_NATS_URL": f"nats://{row.role}:{PASSWORDS[name]}@{address}",
         f"{row.env_prefix}_HEALTH_PORT": str(port),
     }
@@ -144,7 +145,7 @@ async def test_a_schema_without_migrations_is_refused_with_what_to_run(
 
     assert running.process.returncode == 78
     assert b"run `popagent migrate`" in errors
-    assert b"secret" not in errors
+    assert role_password("scheduler").encode() not in errors
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ async def test_servers_that_come_later_or_restart_need_no_restart_of_ours(
     start: Any, private_postgres: PostgresServer, private_suite_nats: NatsServer
 ) -> None:
     dsn = private_postgres.dsn("popagent")
-    await bootstrap(dsn, ("scheduler",), {"scheduler": "secret"})
+    await bootstrap(dsn, ("scheduler",), {"scheduler": role_password("scheduler")})
     env = environment("scheduler", free_port(), dsn, private_suite_nats)
     await migrate(env["POPAGENT_SCHEDULER_DATABASE_URL"], "scheduler")
     private_postgres.stop(immediate=True)

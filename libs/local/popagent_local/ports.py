@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Iterable
 from typing import Final
 
 LOOPBACK: Final = "127.0.0.1"
+# Below what systems give to outgoing connections: one of those could take the port before its server listens.
+QUIET_RANGE: Final = range(15_000, 32_000)
+ATTEMPTS: Final = 64
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
@@ -27,6 +31,10 @@ def free_port(preferred: int | None = None, host: str = LOOPBACK, *, avoid: Iter
     taken = set(avoid)
     if preferred and preferred not in taken and is_free(preferred, host):
         return preferred
+    for _ in range(ATTEMPTS):
+        port = random.choice(QUIET_RANGE)  # noqa: S311 (spreads processes that choose at once, guards nothing)
+        if port not in taken and is_free(port, host):
+            return port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     while True:
         with socket.socket(family, socket.SOCK_STREAM) as probe:

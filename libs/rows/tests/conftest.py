@@ -9,9 +9,9 @@ from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import KERNEL, migrate, migrations_folder
 from popagent_db.pool import Pool, open_pool
 from popagent_rows.pulse import Pulse
-from popagent_testing.plugin import Prepare
+from popagent_testing.plugin import Prepare, role_password
 
-PASSWORDS = {"gateway": "gateway_test"}
+PASSWORDS = {"gateway": role_password("gateway")}
 
 
 @pytest.fixture(scope="session")

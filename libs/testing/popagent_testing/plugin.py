@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
+from popagent_proto.matrix import BY_NAME
 from popagent_testing.servers import NatsServer, PostgresServer
 
 T = TypeVar("T")
@@ -229,15 +230,17 @@ def templates(postgres: PostgresAddress, make_database: Callable[..., str]) -> C
     return copy
 
 
-ROLE_PASSWORD: Final = "test"
+def role_password(service: str) -> str:
+    """Return the password of the service's role on the shared server: one server has one, whoever bootstraps it."""
+    return f"{BY_NAME[service].schema}_test"
 
 
 async def _bootstrap_and_migrate(dsn: str, service: str) -> None:
     from popagent_db.bootstrap import bootstrap, role_dsn  # noqa: PLC0415 (not every run needs a database)
     from popagent_db.migrate import migrate  # noqa: PLC0415
 
-    await bootstrap(dsn, [service], {service: ROLE_PASSWORD})
-    await migrate(role_dsn(dsn, service, ROLE_PASSWORD), service)
+    await bootstrap(dsn, [service], {service: role_password(service)})
+    await migrate(role_dsn(dsn, service, role_password(service)), service)
 
 
 @pytest.fixture(scope="session")
@@ -246,6 +249,6 @@ def service_database(templates: Callable[[str, Prepare], str]) -> Callable[[str]
     from popagent_db.bootstrap import role_dsn  # noqa: PLC0415 (not every run needs a database)
 
     def make(service: str) -> str:
-        return role_dsn(templates(service, _bootstrap_and_migrate), service, ROLE_PASSWORD)
+        return role_dsn(templates(service, _bootstrap_and_migrate), service, role_password(service))
 
     return make

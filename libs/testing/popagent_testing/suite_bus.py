@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import ClassVar, Final, Protocol
 
 import pytest
@@ -37,11 +36,12 @@ async def suite_nats(make_nats: Callable[[str], NatsServer]) -> NatsServer:
 
 
 @pytest.fixture(scope="session")
-def shared_suite_nats(server_folder: Path) -> Iterator[NatsServer]:
-    """The same for the whole run: for tests that neither break it nor mind what others left in its streams."""
-    folder = server_folder / "suite-nats"
-    folder.mkdir(exist_ok=True)
-    server = NatsServer(folder, config=matrix.nats_authorization(PASSWORDS))
+def shared_suite_nats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """The same for a whole run: for tests that neither break it nor mind what others left in its streams.
+
+    Each conftest that imports it has one of its own.
+    """
+    server = NatsServer(tmp_path_factory.mktemp("suite-nats"), config=matrix.nats_authorization(PASSWORDS))
     server.start()
     run_apart(declare(server.url, matrix.ADMIN_USER, PASSWORDS["admin"]))
     yield server
