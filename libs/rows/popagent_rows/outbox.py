@@ -176,12 +176,15 @@ class Outbox:
         if self._nudge is not None:
             self.wake()
 
-    async def add(self, connection: Connection, event: Event) -> None:
-        """Store `event` in the caller's transaction, with the trace that is current here."""
+    async def add(self, connection: Connection, *events: Event) -> None:
+        """Store `events`, in this order, in the caller's transaction, with the trace that is current here."""
         headers: dict[str, str] = {}
         inject(headers)
-        payload = event.encode().decode()
-        await INSERT.run(connection, event.event_id, event.to_subject(), event.aggregate_id, payload, headers)
+        rows = [
+            (event.event_id, event.to_subject(), event.aggregate_id, event.encode().decode(), headers)
+            for event in events
+        ]
+        await INSERT.run_many(connection, rows)
         if self._nudge is None:
             self._nudge = asyncio.get_running_loop().call_later(NUDGE_S, self.wake)
 

@@ -111,6 +111,13 @@ async def create(conn: Connection, session_id: str, title: str | None, workspace
     """Create thread and session; None when the id is taken."""
     if await store.GET.first(conn, session_id) is not None:
         return None
+    return await create_new(conn, session_id, title, workspace_id)
+
+
+async def create_new(
+    conn: Connection, session_id: str, title: str | None, workspace_id: str | None
+) -> SessionRow | None:
+    """Create what was not there a moment ago; None when another request was faster. The row is locked by its insert."""
     workspace = await workspace_for(conn, workspace_id)
     await threads.create(conn, session_id, "session")
     return await store.INSERT.first(conn, session_id, title or "", title is not None, workspace.id)

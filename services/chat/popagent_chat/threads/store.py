@@ -36,17 +36,21 @@ class StoredMessage(BaseModel):
 
 CREATE: Final = Query(None, "insert into threads (id, kind, resource) values ($1, $2, $3) on conflict (id) do nothing")
 
-TAKE_SEQ: Final = Query(int, "update threads set next_seq = next_seq + 1 where id = $1 returning next_seq - 1")
-
 SET_HEAD: Final = Query(None, "update threads set head_id = $2 where id = $1")
 
 HEAD: Final = Query(str, "select head_id from threads where id = $1")
 
-INSERT: Final = Query(
-    None,
+# The new message is the head.
+APPEND: Final = Query(
+    int,
     """
+    with thread as (
+        update threads set next_seq = next_seq + 1, head_id = $2 where id = $1 returning next_seq - 1 as seq
+    )
     insert into messages (thread_id, id, seq, parent_id, role, parts, metadata, token_count, sealed_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp())
+    select $1, $2, thread.seq, $3, $4, $5, $6, $7, clock_timestamp()
+    from thread
+    returning seq
     """,
 )
 
@@ -111,19 +115,16 @@ async def append(
     token_count: int,
 ) -> None:
     """Store a UI message below `parent_id` and make it the head of the thread."""
-    seq = await TAKE_SEQ.value(conn, thread_id)
-    await INSERT.run(
+    await APPEND.one(
         conn,
         thread_id,
         message["id"],
-        seq,
         parent_id,
         message["role"],
         message["parts"],
         message.get("metadata") or {},
         token_count,
     )
-    await SET_HEAD.run(conn, thread_id, message["id"])
 
 
 async def branch_page(

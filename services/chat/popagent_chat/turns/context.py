@@ -97,8 +97,8 @@ async def _read(deps: ChatDeps, turn: LeasedTurn) -> _Stored:
             raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
         session = await sessions.GET.one(conn, turn.session_id)
         workspace = await workspace_for(conn, session.workspace_id)
-        message = await threads.FIND.one(conn, turn.session_id, turn.user_message_id)
-        history = await threads.branch_page(
-            conn, turn.session_id, turn.user_message_id, HISTORY_MESSAGES, HISTORY_BYTES
+        branch = await threads.BRANCH.all(
+            conn, turn.session_id, turn.user_message_id, HISTORY_MESSAGES + 1, HISTORY_BYTES
         )
-    return _Stored(settings, agent, workspace, [earlier.ui() for earlier in history], message.ui())
+    *history, message = (stored.ui() for stored in branch)
+    return _Stored(settings, agent, workspace, history, message)

@@ -97,8 +97,8 @@ async def _tell(deps: ChatDeps, conn: Connection, turn: LeasedTurn, text: str, e
         output_tokens=ending.output_tokens,
         trace_id=turn.trace_id,
     )
-    await deps.outbox.add(conn, ended)
-    await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
+    changed = SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary())
+    await deps.outbox.add(conn, ended, changed)
 
 
 def text_of(message: dict[str, Any]) -> str:

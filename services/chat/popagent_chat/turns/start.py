@@ -56,10 +56,11 @@ async def start_turn(deps: ChatDeps, command: StartTurn) -> TurnView:
     try:
         async with deps.outbox.transaction() as conn:
             session = await _locked_session(conn, command)
-            repeated = await _repeated(conn, command)
+            known = await _known_message(conn, command, session)
+            repeated = await _repeated(conn, command, known)
             if repeated is not None:
                 return repeated.view(created=False)
-            turn = await _start(deps, conn, command, session, slot is not None)
+            turn = await _start(deps, conn, command, session, known, here=slot is not None)
         if slot is None:
             deps.turns.wake()
         else:
@@ -76,13 +77,21 @@ async def start_turn(deps: ChatDeps, command: StartTurn) -> TurnView:
     )
 
 
-async def _start(deps: ChatDeps, conn: Connection, command: StartTurn, session: SessionRow, here: bool) -> LeasedTurn:
+async def _start(
+    deps: ChatDeps,
+    conn: Connection,
+    command: StartTurn,
+    session: SessionRow,
+    known: StoredMessage | None,
+    *,
+    here: bool,
+) -> LeasedTurn:
     """Store the turn, owned by this process when it runs `here`."""
     if session.running_turn_id is not None:
         raise sessions.SessionBusyError(extra={"turnId": session.running_turn_id})
     if session.archived_at is not None:
         raise SessionArchivedError(extra={"session": session.summary().wire()})
-    place = await _place(conn, command)
+    place = await _place(conn, command, session, known)
     if place.new_message is not None:
         tokens = sum(estimate_tokens(part["text"]) for part in place.new_message["parts"])
         await threads.append(conn, session.id, place.new_message, parent_id=place.parent_id, token_count=tokens)
@@ -107,8 +116,8 @@ async def _start(deps: ChatDeps, conn: Connection, command: StartTurn, session: 
     await deps.outbox.add(
         conn,
         TurnStarted(aggregate_id=turn.id, version=0, turn_id=turn.id, session=row.summary(), trace_id=turn.trace_id),
+        SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()),
     )
-    await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
     return turn
 
 
@@ -116,7 +125,8 @@ async def _locked_session(conn: Connection, command: StartTurn) -> SessionRow:
     """Return the session under its lock, created when the id is new; its workspace never changes."""
     row = await session_store.LOCK.first(conn, command.session_id)
     if row is None:
-        await sessions.create(conn, command.session_id, None, command.workspace_id)
+        row = await sessions.create_new(conn, command.session_id, None, command.workspace_id)
+    if row is None:
         row = await session_store.LOCK.one(conn, command.session_id)
     if command.workspace_id not in (None, row.workspace_id):
         raise InvalidInputError(
@@ -126,34 +136,43 @@ async def _locked_session(conn: Connection, command: StartTurn) -> SessionRow:
     return row
 
 
-async def _repeated(conn: Connection, command: StartTurn) -> TurnRow | None:
+async def _known_message(conn: Connection, command: StartTurn, session: SessionRow) -> StoredMessage | None:
+    """Return what is stored under the id of the message that is submitted."""
+    if command.trigger != "submit-message" or command.message is None or _is_new(session):
+        return None
+    return await threads.FIND.first(conn, command.session_id, command.message.id)
+
+
+def _is_new(session: SessionRow) -> bool:
+    """Tell whether nothing ever happened here: no turn, no message, no edit."""
+    return session.version == 0
+
+
+async def _repeated(conn: Connection, command: StartTurn, known: StoredMessage | None) -> TurnRow | None:
     """Return the turn that this very request started before."""
     stored = await store.GET.first(conn, command.turn_id)
     if stored is not None:
         if stored.session_id != command.session_id:
             raise ConflictError("This turn id belongs to another session.", field="turnId")
         return stored
-    if command.trigger != "submit-message" or command.message is None:
-        return None
-    known = await threads.FIND.first(conn, command.session_id, command.message.id)
-    if known is None or not _same(known, command.message):
+    if known is None or command.message is None or not _same(known, command.message):
         return None
     return await store.NEWEST_FOR_MESSAGE.first(conn, command.session_id, known.id)
 
 
-async def _place(conn: Connection, command: StartTurn) -> Place:
+async def _place(conn: Connection, command: StartTurn, session: SessionRow, known: StoredMessage | None) -> Place:
     if command.trigger == "regenerate-message":
         return await _regenerated(conn, command)
     if command.message is None:
         raise InvalidInputError("A message is needed.", field="message")
     if command.message_id is not None:
         return await _edited(conn, command.session_id, command.message_id, command.message)
-    if await threads.FIND.first(conn, command.session_id, command.message.id) is not None:
+    if known is not None:
         raise InvalidInputError(
             "A message with this id is stored with other content. To edit it, name it in messageId.",
             field="message.id",
         )
-    head = await threads.HEAD.first(conn, command.session_id)
+    head = None if _is_new(session) else await threads.HEAD.first(conn, command.session_id)
     return Place(command.message.id, _ui(command.message, command.message.id), head)
 
 
