@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -17,7 +17,7 @@ from popagent_db.pool import Connection, Pool
 from popagent_kit.errors import UnavailableError
 from popagent_observability import store
 from popagent_observability.records import Batch, LogRow, SpanRow
-from popagent_observability.summaries import additions
+from popagent_observability.summaries import Addition, additions
 from popagent_telemetry import metrics
 
 # Readers always find a free connection beside the writers.
@@ -31,6 +31,8 @@ SPAN_COLUMNS: Final[Callable[[SpanRow], tuple[Any, ...]]] = attrgetter(
 LOG_COLUMNS: Final[Callable[[LogRow], tuple[Any, ...]]] = attrgetter(
     "day", "id", "at", "service", "level", "logger", "message", "trace_id", "span_id", "attributes"
 )
+
+ADDITION: Final[Callable[[Addition], tuple[Any, ...]]] = attrgetter(*(field.name for field in fields(Addition)))
 
 STORED: Final = metrics.counter("popagent_store_records_total", "Records stored for the first time", ("kind",))
 SECONDS: Final = metrics.histogram("popagent_store_write_seconds", "One batch into the store")
@@ -54,6 +56,25 @@ class Storing:
         self._writing = asyncio.Semaphore(WRITERS)
         self._days: set[date] = set()
         self._away = False
+        self._together: list[LogRow] = []
+        self._joint: asyncio.Task[None] | None = None
+        self._one_joint = asyncio.Lock()
+
+    async def put_record(self, row: LogRow) -> None:
+        """Store one log record, in one transaction with all that come while an earlier such transaction goes on."""
+        self._together.append(row)
+        if self._joint is None:
+            self._joint = asyncio.create_task(self._put_together(), name="store records")
+        try:
+            await asyncio.shield(self._joint)
+        except asyncpg.PostgresError as error:
+            log.warning("records that came together are stored one by one", extra={"reason": str(error)})
+            await self.put(Batch(row.at, logs=[row]))
+
+    async def _put_together(self) -> None:
+        async with self._one_joint:
+            rows, self._together, self._joint = self._together, [], None
+            await self.put(Batch(rows[0].at, logs=rows))
 
     async def put(self, batch: Batch) -> Stored:
         """Store `batch`, however long PostgreSQL is away; the caller's message stays unacknowledged until then."""
@@ -123,7 +144,7 @@ async def _put_spans(connection: Connection, batch: Batch) -> list[tuple[SpanRow
         for row in await store.PUT_SPANS.all(connection, *columns(batch.spans, SPAN_COLUMNS))
     ]
     if changed:
-        added = [astuple(entry) for entry in additions(changed, batch.sent_at)]
+        added = [ADDITION(entry) for entry in additions(changed, batch.sent_at)]
         await store.ADD_TO_TRACES.run(connection, *map(list, zip(*added, strict=True)))
     return changed
 

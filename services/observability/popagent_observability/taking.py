@@ -12,7 +12,7 @@ from popagent_kit.clock import now
 from popagent_kit.errors import MalformedJsonError
 from popagent_observability.bounds import plain, plain_attributes
 from popagent_observability.deps import ObservabilityDeps
-from popagent_observability.records import Batch, LogRow, RefusedError, Window, digest, parse_batch, refuse
+from popagent_observability.records import LogRow, RefusedError, Window, digest, parse_batch, refuse
 from popagent_proto import matrix
 from popagent_telemetry import metrics, remote_context
 
@@ -46,7 +46,7 @@ async def take_event(deps: ObservabilityDeps, message: RawMessage) -> None:
     except RefusedError as error:
         refuse("event", error)
         return
-    await deps.storing.put(Batch(moment, logs=[row]))
+    await deps.storing.put_record(row)
 
 
 def sender(message: RawMessage) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from datetime import timedelta
 from time import process_time
 from typing import Any
@@ -134,6 +135,25 @@ async def test_a_log_record_that_comes_twice_is_stored_once(pool: Pool, storing:
     assert (first.logs, again.logs) == (2, 0)
     assert await pool.fetchval("select count(*) from logs") == 2
     assert await pool.fetchval("select sum(logs) from days") == 2
+
+
+async def test_records_that_come_together_are_stored_in_one_transaction(pool: Pool, storing: Storing) -> None:
+    records = batch(logs=[log_line(f"record {number}") for number in range(40)]).logs
+
+    await asyncio.gather(*(storing.put_record(record) for record in records))
+
+    [row] = await pool.fetch("select count(*) as records, count(distinct xmin::text) as transactions from logs")
+    assert dict(row) == {"records": 40, "transactions": 1}
+
+
+async def test_a_record_that_cannot_be_stored_takes_no_other_along(pool: Pool, storing: Storing) -> None:
+    [good] = batch(logs=[log_line("good")]).logs
+    bad = replace(good, id="another", trace_id="\0")
+
+    outcomes = await asyncio.gather(storing.put_record(good), storing.put_record(bad), return_exceptions=True)
+
+    assert [type(outcome).__name__ for outcome in outcomes] == ["NoneType", "CharacterNotInRepertoireError"]
+    assert await pool.fetchval("select array_agg(message) from logs") == ["good"]
 
 
 async def test_a_day_dropped_behind_the_writers_back_is_made_anew(pool: Pool, storing: Storing) -> None:
