@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from popagent_kit import json
 from popagent_kit.errors import AppError, InternalError, InvalidInputError, MalformedJsonError
+from popagent_kit.invalid import explained
 from popagent_kit.text import excerpt
 from popagent_proto.base import Failure, FailureBody
 
@@ -63,8 +64,8 @@ def parse(message: type[M], data: bytes) -> M:
         return message.model_validate(json.loads(data))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or None
-        raise InvalidInputError(f"{field or 'the message'}: {first['msg']}", field=field) from error
+        field, sentence = explained(first, message, whole="the message")
+        raise InvalidInputError(sentence, field=field) from error
 
 
 def name_of(subject: str) -> str:

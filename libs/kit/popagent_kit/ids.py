@@ -13,7 +13,9 @@ from pydantic import StringConstraints
 # DESIGN: ids from clients. No dot, star, angle bracket or blank: an id can be a NATS token and a header value.
 CLIENT_ID: Final = re.compile(r"\A[A-Za-z0-9_-]{1,64}\Z")
 
-Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$", max_length=64)]
+ID_PATTERN: Final = r"^[A-Za-z0-9_-]{1,64}$"
+
+Id = Annotated[str, StringConstraints(pattern=ID_PATTERN, max_length=64)]
 
 
 def new_id() -> str:

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from popagent_gateway.errors import response_for
+from popagent_gateway.headers import header_values
+from popagent_gateway.refusing import refuse
 from popagent_gateway.settings import WILDCARDS, GatewaySettings
 from popagent_kit.errors import AppError, ForbiddenError, UnauthorizedError
 from popagent_kit.settings import reveal
@@ -33,11 +34,6 @@ class MisdirectedError(AppError):
 
     code = "misdirected"
     http_status = 421
-
-
-def header_values(scope: Scope, name: bytes) -> list[bytes]:
-    """Return every value of the header `name` (lower case), in order."""
-    return [value for key, value in scope["headers"] if key == name]
 
 
 def key_digest(settings: GatewaySettings) -> bytes | None:
@@ -78,7 +74,7 @@ class Door:
             await self.app(scope, receive, send)
             return
         REFUSALS.labels(refusal.code).inc()
-        await response_for(refusal)(scope, receive, send)
+        await refuse(refusal, scope, receive, send)
 
     def _refusal(self, scope: Scope) -> AppError | None:
         hosts = header_values(scope, b"host")

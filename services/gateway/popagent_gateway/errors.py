@@ -9,13 +9,15 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
 from popagent_kit import json
-from popagent_kit.errors import AppError, InternalError, NotFoundError
+from popagent_kit.errors import AppError, InternalError, InvalidInputError, NotFoundError
+from popagent_kit.invalid import explained
 from popagent_kit.text import one_line
 from popagent_telemetry.tracing import current_trace_id
 
@@ -47,25 +49,19 @@ def response_for(error: AppError) -> Response:
     return JsonResponse({**error.extra, **body}, error.http_status, headers)
 
 
-def wire_field(location: Sequence[int | str]) -> str:
-    """Return the dotted name of a field as a client knows it, `message.parts.0.text` for example."""
-    return one_line(".".join(str(step) for step in location[1:]), 120)
+def invalid(errors: Sequence[Mapping[str, Any]], model: Any = None) -> Response:
+    """Return 422 with the first field that is wrong, or 404 when it is an id in the path.
 
-
-def invalid(errors: Sequence[Mapping[str, Any]]) -> Response:
-    """Return 422 with the first field that is wrong, or 404 when it is an id in the path."""
+    `model` is the type that the whole body, or the whole query, was validated against.
+    """
     if any(error["loc"][0] == "path" for error in errors):
         return response_for(NotFoundError())
     first = errors[0]
-    field = wire_field(first["loc"]) or None
-    reason = {
-        "missing": "this field is required",
-        "extra_forbidden": "this field is not accepted",
-    }.get(first["type"], one_line(str(first["msg"]).removeprefix("Value error, "), 300))
-    body: dict[str, Any] = {"error": f"{field}: {reason}" if field else reason, "code": "invalid_input"}
-    if field:
-        body["field"] = field
-    return JsonResponse(body, 422, {"cache-control": "no-store"})
+    place, *location = first["loc"]
+    if first["type"] == "missing" and not location:
+        return response_for(InvalidInputError("A body is required: one JSON object.", field="body"))
+    field, sentence = explained({**first, "loc": location}, model, whole=f"the {place}")
+    return response_for(InvalidInputError(sentence, field=field))
 
 
 async def on_app_error(request: Request, error: Exception) -> Response:
@@ -77,10 +73,21 @@ async def on_app_error(request: Request, error: Exception) -> Response:
 
 
 async def on_validation_error(request: Request, error: Exception) -> Response:
-    """Answer a body, query or path of another shape."""
-    del request
+    """Answer a body, query, header or path of another shape."""
     assert isinstance(error, RequestValidationError)
-    return invalid(error.errors())
+    errors = error.errors()
+    return invalid(errors, _model_of(request.scope.get("route"), errors[0]["loc"][0]))
+
+
+def _model_of(route: object, place: object) -> Any:
+    """Return the contract of a route's body, or of its query where one class holds all of it."""
+    if not isinstance(route, APIRoute):
+        return None
+    if place == "body":
+        return route.body_field.field_info.annotation if route.body_field else None
+    if place == "query":
+        return next((param.field_info.annotation for param in route.dependant.query_params), None)
+    return None
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""Headers that every answer carries."""
+"""Headers: how those of a request are read, and those that every answer carries."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ COMMON: Final = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+
+
+def header_values(scope: Scope, name: bytes) -> list[bytes]:
+    """Return every value of the header `name` (lower case), in order."""
+    return [value for key, value in scope["headers"] if key == name]
 
 
 class SecurityHeaders:

@@ -9,11 +9,11 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
+from popagent_gateway.http_protocol import DoorProtocol
 from popagent_gateway.settings import GatewaySettings
 from popagent_gateway.streams.closing import Closing
 from popagent_kit.errors import ConfigurationError
 
-HEADER_BYTES: Final = 64 * 1024
 KEEP_ALIVE_S: Final = 20
 DATE_S: Final = 1.0
 
@@ -27,7 +27,7 @@ class DoorServer(uvicorn.Server):
                 app,
                 host=settings.host.strip("[]"),
                 port=settings.port,
-                http="httptools",
+                http=DoorProtocol,
                 ws="none",
                 lifespan="off",
                 log_config=None,

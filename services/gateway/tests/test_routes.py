@@ -32,7 +32,21 @@ OTHER_SHAPES: list[tuple[str, str, Any, str | None]] = [
     ("POST", "/api/sessions", {"workspace_id": 5}, "workspace_id"),
     ("POST", "/api/sessions", {"owner": "me"}, "owner"),
     ("POST", "/api/sessions", [], None),
-    ("POST", "/api/sessions", None, None),
+    ("POST", "/api/sessions", None, "body"),
+    ("POST", "/api/sessions", {"workspace_id": "w1"}, "workspace_id"),
+    ("PATCH", "/api/sessions/s1", {"revision": True}, "revision"),
+    ("PATCH", "/api/sessions/s1", {"revision": 1.0}, "revision"),
+    ("PATCH", "/api/sessions/s1", {"revision": "1"}, "revision"),
+    ("PATCH", "/api/sessions/s1", {"revision": 1, "archived": 0}, "archived"),
+    ("PATCH", "/api/sessions/s1", {"revision": 1, "archived": "false"}, "archived"),
+    ("PATCH", "/api/settings/agent-runtime", {"supervisor_max_steps": 5}, "supervisor_max_steps"),
+    ("PATCH", "/api/settings/agent-runtime", {"supervisorMaxSteps": 1e30}, "supervisorMaxSteps"),
+    ("POST", "/api/chat/s1/stop", {"turnId": "t1"}, "body"),
+    ("DELETE", "/api/sessions/s1", [], "body"),
+    ("GET", "/api/sessions?workspace_id=w1", None, "workspace_id"),
+    ("GET", "/api/sessions?limit=1&limit=2", None, "limit"),
+    ("GET", "/api/models?refresh=1", None, "refresh"),
+    ("PATCH", "/api/sessions/s1?revision=1", {"revision": 1}, "revision"),
     ("PUT", "/api/sessions/s1", {}, "revision"),
     ("PUT", "/api/sessions/s1", {"revision": -1}, "revision"),
     ("PUT", "/api/sessions/s1", {"revision": 1, "messages": [{"role": "user"}]}, "messages.0.id"),
@@ -247,6 +261,32 @@ async def test_another_shape_is_422_and_names_the_field_as_it_is_on_the_wire(
     told = [(answer.status_code, answer.json()["code"], answer.json().get("field")) for answer in answers]
     assert told == [(422, "invalid_input", field) for *_, field in OTHER_SHAPES]
     assert all(answer.json()["error"] for answer in answers)
+    assert not any("Input should" in answer.json()["error"] for answer in answers)
+    assert chat.asked == []
+
+
+async def test_a_bound_is_told_whole_and_in_our_own_words(http: httpx2.AsyncClient, chat: Owner) -> None:
+    steps = await http.patch("/api/settings/agent-runtime", json={"supervisorMaxSteps": 0})
+    limit = await http.get("/api/sessions?limit=1000")
+    text = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": ""}]}
+    part = await http.post("/api/chat", json={"id": "s1", "message": text})
+    empty = await http.post("/api/sessions", headers={"content-type": "application/json"})
+
+    assert [answer.json()["error"] for answer in (steps, limit, part, empty)] == [
+        "supervisorMaxSteps must be between 1 and 128",
+        "limit must be between 1 and 200",
+        "message.parts.0.text must have between 1 and 200,000 characters",
+        "A body is required: one JSON object.",
+    ]
+    assert chat.asked == []
+
+
+async def test_two_idempotency_keys_are_refused(http: httpx2.AsyncClient, chat: Owner) -> None:
+    keys = [("idempotency-key", "k1"), ("idempotency-key", "k2")]
+
+    answer = await http.post("/api/sessions", json={}, headers=keys)
+
+    assert (answer.status_code, answer.json()["field"]) == (422, "idempotency-key")
     assert chat.asked == []
 
 

@@ -8,6 +8,7 @@ import pytest
 from popagent_bus import Bus
 from popagent_db.pool import Pool
 from popagent_gateway.bodies import BODY_BYTES
+from popagent_gateway.http_protocol import FRAMING_BYTES, HEAD_BYTES
 from popagent_gateway.server import DoorServer
 from popagent_gateway.wiring import Gateway
 from popagent_kit.errors import ConfigurationError
@@ -90,7 +91,7 @@ async def test_odd_requests_on_the_wire_are_refused_by_a_status_below_500(served
     assert [status for status, _ in answers] == [status for _, status in ODD_REQUESTS]
 
 
-async def test_a_chunked_body_one_byte_over_the_limit_is_413_and_the_connection_lives_on(served: Served) -> None:
+async def test_a_chunked_body_one_byte_over_the_limit_is_413(served: Served) -> None:
     head = (
         b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         b"transfer-encoding: chunked\r\n\r\n"
@@ -102,6 +103,76 @@ async def test_a_chunked_body_one_byte_over_the_limit_is_413_and_the_connection_
 
     assert status == 413
     assert b"too_large" in answer
+
+
+async def test_a_head_that_is_larger_than_any_request_needs_is_431(served: Served) -> None:
+    start = b"GET /api/models HTTP/1.1\r\nhost: localhost\r\n"
+    heads = [
+        start + b"x: " + b"y" * HEAD_BYTES + b"\r\n\r\n",
+        start + b"x: " + b"y" * (4 * HEAD_BYTES),  # and no end of it
+        start + b"".join(b"x%d: y\r\n" % number for number in range(HEAD_BYTES // 8)) + b"\r\n",
+        b"GET /" + b"a" * 60_000 + b" HTTP/1.1\r\nhost: localhost\r\nx: " + b"y" * 10_000 + b"\r\n\r\n",
+    ]
+
+    answers = [await say(served.server.port, head) for head in heads]
+
+    assert [status for status, _ in answers] == [431] * len(heads)
+    assert all(b"malformed_request" in body for _, body in answers)
+
+
+async def test_a_body_has_one_framing_and_its_trailers_say_nothing(bus: Bus, pool: Pool) -> None:
+    gateway = Gateway(make_settings(api_key=KEY), bus, pool, own_health)
+    server, task = await serve(gateway, make_settings(port=0))
+    start = b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    chunked = start + b"transfer-encoding: chunked\r\n\r\n"
+    key = b"x-popagent-key: " + KEY.encode()
+    requests = [
+        (start + b"transfer-encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", 400),
+        (chunked + b"2\r\n{}\r\n0\r\n" + key + b"\r\n\r\n", 401),
+        (chunked + b"2\r\n{}\r\n0\r\nx: " + b"y" * FRAMING_BYTES * 2, 401),
+        (b"GET http://evil.example/api/models HTTP/1.1\r\nhost: localhost\r\n" + key + b"\r\n\r\n", 421),
+        (b"GET http://localhost/api/openapi.json HTTP/1.1\r\nhost: localhost\r\n" + key + b"\r\n\r\n", 200),
+    ]
+
+    answers = [await say(server.port, request) for request, _ in requests]
+    server.ask_to_exit()
+    await task
+
+    assert [status for status, _ in answers] == [status for _, status in requests]
+
+
+async def test_a_body_that_is_all_framing_is_refused(served: Served) -> None:
+    head = (
+        b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"transfer-encoding: chunked\r\n\r\n"
+    )
+
+    status, body = await say(served.server.port, head + b"2;" + b"x" * FRAMING_BYTES * 16)
+
+    assert (status, b"malformed_request" in body) == (400, True)
+
+
+async def test_a_head_that_does_not_end_is_408_and_a_silent_connection_is_closed(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("popagent_gateway.http_protocol.HEAD_S", 0.1)
+
+    status, _ = await say(served.server.port, b"GET /api/models HTTP/1.1\r\nhost: loc")
+    async with asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+        silence = await reader.read()
+        writer.close()
+
+    assert (status, silence) == (408, b"")
+
+
+async def test_who_hangs_up_behind_a_large_body_still_reads_why(served: Served) -> None:
+    head = b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    body = b" " * (4 * BODY_BYTES)
+
+    status, answer = await say(served.server.port, head + b"content-length: %d\r\n\r\n" % len(body) + body)
+
+    assert (status, b"too_large" in answer) == (413, True)
 
 
 async def test_a_taken_port_is_told_in_words(bus: Bus, pool: Pool) -> None:
