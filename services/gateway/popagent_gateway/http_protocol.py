@@ -175,12 +175,22 @@ class DoorProtocol(HttpToolsProtocol):
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    @property
+    def _may_answer(self) -> bool:
+        """Tell whether what is written now would be the answer to the request that is being read."""
+        if self.transport.is_closing() or self.pipeline:
+            return False
+        return not self._answering or (not self._in_head and not self.cycle.response_started)
+
     def _hang_up(self, refused: RefusedHeadError) -> None:
-        """Answer and close; into an answer that is being written nothing may be mixed."""
+        """Answer and close; into another answer nothing may be mixed."""
         MALFORMED.labels(refused.reason).inc()
         log.debug("connection closed", extra={"reason": refused.reason})
-        if not self.transport.is_closing() and not self._answering:
+        if self._may_answer:
             self.transport.write(_answer(refused))
+        if self._answering:  # the route that waits for the body learns that its client is gone
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         self.transport.close()
 
 
