@@ -117,7 +117,7 @@ class Watched:
     async def read(self, until: str | None = None, timeout_s: float = 20.0) -> Self:
         """Read to the end, or until the answer holds the text `until`, then close the subscription at the end."""
         async with asyncio.timeout(timeout_s):
-            while not (until is not None and until in self.text):
+            while not self.order.ended and not (until is not None and until in self.text):
                 frame = await self.reader.next(timeout_s)
                 if frame is None:
                     assert self.reader.ended, "no frame came"

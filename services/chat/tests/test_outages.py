@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from popagent_kit.errors import AppError, UnavailableError
 from popagent_kit.ids import new_id
 from popagent_proto import matrix
 from popagent_testing.model_server import ModelServer, Reply
+from popagent_testing.plugin import run_apart
 from popagent_testing.servers import NatsServer, PostgresServer
 from popagent_testing.suite_bus import PASSWORDS, ConnectAs, suite_nats, until
 from services.chat.tests.conftest import ChatOn
@@ -30,19 +31,31 @@ __all__ = ["suite_nats"]
 LONG = " ".join(f"w{number}" for number in range(400))
 
 
-@pytest.fixture
-async def own_dsn(private_postgres: PostgresServer) -> str:
-    """A chat database on a server that the test may break."""
-    admin = private_postgres.dsn("popagent")
-    await bootstrap(admin, ["chat"], {"chat": "secret"})
-    dsn = role_dsn(admin, "chat", "secret")
-    await migrate(dsn, "chat")
-    return dsn
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    server = PostgresServer(tmp_path_factory.mktemp("own-postgres"))
+    server.start()
+
+    async def prepare() -> None:
+        await bootstrap(server.dsn("popagent"), ["chat"], {"chat": "secret"})
+        await migrate(role_dsn(server.dsn("popagent"), "chat", "secret"), "chat")
+
+    run_apart(prepare())
+    yield server
+    server.stop(immediate=True)
 
 
 @pytest.fixture
-async def own_chat(own_dsn: str, chat_on: ChatOn) -> Chat:
-    return await chat_on(own_dsn)
+def own_postgres(own_server: PostgresServer) -> PostgresServer:
+    """A server with a chat database that the tests of this module may break."""
+    # Started anew by this thread: a server ends with the thread that started it, and tests start it from others.
+    own_server.restart(immediate=True)
+    return own_server
+
+
+@pytest.fixture
+async def own_chat(own_postgres: PostgresServer, chat_on: ChatOn) -> Chat:
+    return await chat_on(role_dsn(own_postgres.dsn("popagent"), "chat", "secret"))
 
 
 @pytest.mark.parametrize("outage", ["restarted", "away", "wiped"])
@@ -71,14 +84,14 @@ async def test_nats_killed_in_mid_turn_gives_the_same_stream_to_the_last_chunk(
 
 
 async def test_postgres_restarted_while_the_model_answers_costs_the_turn_nothing(
-    own_chat: Chat, private_postgres: PostgresServer, door: Door, model: ModelServer
+    own_chat: Chat, own_postgres: PostgresServer, door: Door, model: ModelServer
 ) -> None:
     session = new_id()
     model.script(Reply(text="one two three", after=2, hold=True))
     turn = await door.start("count", session)
     await turn.read(until="two")
 
-    await asyncio.to_thread(private_postgres.restart, True)
+    await asyncio.to_thread(own_postgres.restart, True)
     model.release()
     await turn.read()
 
@@ -89,18 +102,18 @@ async def test_postgres_restarted_while_the_model_answers_costs_the_turn_nothing
 
 
 async def test_the_end_of_a_turn_waits_for_a_database_that_is_away(
-    own_chat: Chat, private_postgres: PostgresServer, door: Door, model: ModelServer, caplog: pytest.LogCaptureFixture
+    own_chat: Chat, own_postgres: PostgresServer, door: Door, model: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = new_id()
     model.script(Reply(text="one two three", after=2, hold=True))
     turn = await door.start("count", session)
     await turn.read(until="two")
 
-    await asyncio.to_thread(private_postgres.stop, True)
+    await asyncio.to_thread(own_postgres.stop, True)
     model.release()
     await until(lambda: "the end of a turn waits for the database" in caplog.text)
     assert not turn.order.ended
-    await asyncio.to_thread(private_postgres.start)
+    await asyncio.to_thread(own_postgres.start)
     await turn.read()
 
     assert turn.ending["type"] == "finish"
@@ -108,7 +121,7 @@ async def test_the_end_of_a_turn_waits_for_a_database_that_is_away(
 
 
 async def test_an_end_whose_commit_was_not_answered_is_not_written_twice(
-    own_chat: Chat, private_postgres: PostgresServer, door: Door, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+    own_chat: Chat, own_postgres: PostgresServer, door: Door, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transaction = own_chat.deps.outbox.transaction
     lost = asyncio.Event()
@@ -135,14 +148,14 @@ async def test_an_end_whose_commit_was_not_answered_is_not_written_twice(
 
 
 async def test_a_turn_that_begins_while_the_database_goes_away_is_carried_out_when_it_is_back(
-    own_chat: Chat, private_postgres: PostgresServer, door: Door
+    own_chat: Chat, own_postgres: PostgresServer, door: Door
 ) -> None:
     lock = await own_chat.pool.connect()
     await lock.execute("begin; lock table agents in access exclusive mode")
     session = new_id()
     turn = await door.start("hello", session)
 
-    await asyncio.to_thread(private_postgres.restart, True)
+    await asyncio.to_thread(own_postgres.restart, True)
     lock.terminate()
     await turn.read()
 
@@ -151,15 +164,15 @@ async def test_a_turn_that_begins_while_the_database_goes_away_is_carried_out_wh
 
 
 async def test_without_a_database_requests_are_refused_for_the_time_being(
-    own_chat: Chat, private_postgres: PostgresServer, door: Door
+    own_chat: Chat, own_postgres: PostgresServer, door: Door
 ) -> None:
-    await asyncio.to_thread(private_postgres.stop, True)
+    await asyncio.to_thread(own_postgres.stop, True)
 
     with pytest.raises(AppError) as refused:
         await door.start("hello", new_id())
 
     assert (refused.value.http_status, refused.value.retryable) == (503, True)
-    await asyncio.to_thread(private_postgres.start)
+    await asyncio.to_thread(own_postgres.start)
     assert (await door.say("hello", new_id())).text == "hello"
 
 

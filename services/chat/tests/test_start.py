@@ -224,7 +224,7 @@ async def test_without_a_catalogue_any_well_formed_model_is_taken_with_a_warning
 
 
 async def test_of_two_turns_at_the_same_moment_in_one_new_session_exactly_one_wins(door: Door, pool: Pool) -> None:
-    for _ in range(10):
+    for _ in range(5):
         session = new_id()
 
         results = await asyncio.gather(door.start("one", session), door.start("two", session), return_exceptions=True)
