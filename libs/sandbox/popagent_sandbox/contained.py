@@ -171,7 +171,7 @@ class ContainedFolder:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                 names = [step for step in target.split("/") if step not in ("", ".")]
                 if target.startswith("/"):
-                    names = list(relative_parts(target, self._roots))
+                    names = list(_below(target, self._roots))
                     while way:
                         os.close(way.pop()[1])
                 pending.extendleft(reversed(names))
@@ -186,6 +186,14 @@ class ContainedFolder:
             return os.open(".", flags | os.O_DIRECTORY, dir_fd=self._fd)
         above = way[-2][1] if len(way) > 1 else self._fd
         return os.open(way[-1][0], flags | os.O_NOFOLLOW, dir_fd=above)
+
+
+def _below(target: str, roots: Sequence[str]) -> tuple[str, ...]:
+    """Return the names below the folder; an error does not tell where on this machine a link points."""
+    try:
+        return relative_parts(target, roots)
+    except PathRefusedError as error:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV)) from error
 
 
 def _link_target(name: str, folder: int) -> str | None:

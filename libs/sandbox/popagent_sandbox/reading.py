@@ -12,9 +12,12 @@ from popagent_kit.text import excerpt
 from popagent_sandbox.contained import ContainedFolder, Opened
 from popagent_sandbox.errors import UnreadableFileError, WrongKindError
 from popagent_sandbox.paths import shown
+from popagent_telemetry import redact, without_private_keys
 
 LARGEST_FILE_BYTES: Final = 16 * 1024 * 1024
 LONGEST_LINE: Final = 2_000
+# A line is redacted before it is cut: half a secret is not recognised any more.
+SEARCHED_FOR_SECRETS: Final = LONGEST_LINE + 4_096
 MOST_LINES: Final = 2_000
 # A NUL this early in a file means that it is not text; UTF-16 is counted as binary, too.
 PROBE_BYTES: Final = 8_192
@@ -70,7 +73,8 @@ def read_text(
 ) -> FileText:
     """Return at most `limit` lines from line `offset` and at most `characters` of them, whole lines only.
 
-    Lines are cut at LONGEST_LINE characters; bytes that are not UTF-8 become the replacement character.
+    Lines are cut at LONGEST_LINE characters; bytes that are not UTF-8 become the replacement character. Private keys
+    are redacted here, where the whole file is known: their single lines look like any other text.
 
     Raises:
         UnreadableFileError: The file is binary or larger than LARGEST_FILE_BYTES.
@@ -81,7 +85,7 @@ def read_text(
         found = opened.path
     if is_binary(content):
         raise UnreadableFileError(f"{shown(found)} is a binary file of {len(content)} bytes.")
-    lines = content.decode("utf-8-sig", "replace").split("\n")
+    lines = without_private_keys(content).decode("utf-8-sig", "replace").split("\n")
     if lines[-1] == "":
         lines.pop()
     first = max(1, offset)
@@ -93,7 +97,7 @@ def read_text(
         if used > characters and kept:
             break
         cut += len(text) > LONGEST_LINE
-        kept.append(excerpt(text, LONGEST_LINE))
+        kept.append(text if len(text) <= LONGEST_LINE else excerpt(redact(text[:SEARCHED_FOR_SECRETS]), LONGEST_LINE))
     return FileText(
         path=found,
         text="\n".join(kept),

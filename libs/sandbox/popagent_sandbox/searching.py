@@ -17,12 +17,14 @@ from popagent_sandbox.contained import READ, ContainedFolder, Opened
 from popagent_sandbox.errors import UnreadableFileError
 from popagent_sandbox.listing import Entry, names_in, subfolder
 from popagent_sandbox.reading import is_binary, read_bytes
+from popagent_telemetry import REDACTED, redact, without_private_keys
 
 LONGEST_PATTERN: Final = 1_000
 LARGEST_FILE_BYTES: Final = 4 * 1024 * 1024
 MOST_FILES: Final = 50_000
 DEEPEST: Final = 40
 SHOWN_LINE: Final = 240
+LONGEST_SECRET: Final = 4_096
 # re2 compiles a pattern to instructions; searching costs at most instructions times bytes, about 8 ns each. A line is
 # searched as far as this budget goes, so that no pattern holds a thread for more than about half a second.
 LARGEST_PROGRAM: Final = 6_000
@@ -139,7 +141,7 @@ class _Search:
         if is_binary(content):
             return
         found = 0
-        for number, line in enumerate(content.split(b"\n"), start=1):
+        for number, line in enumerate(without_private_keys(content).split(b"\n"), start=1):
             if number % 1_000 == 0 or len(line) > 100_000:
                 self.ended = self._over()
                 if self.ended:
@@ -150,10 +152,22 @@ class _Search:
             if len(self.matches) >= self.limit:
                 self.ended = "limit"
                 return
-            self.matches.append(Match(opened.path, number, around(line, span)))
+            self.matches.append(Match(opened.path, number, self._shown(line, span)))
             found += 1
             if found >= limit and limit < self.limit:
                 return
+
+    def _shown(self, line: bytes, span: tuple[int, int]) -> str:
+        """Return the line around the match; a long one is redacted before it is cut, since half a secret is text."""
+        if len(line) <= SHOWN_LINE:
+            return around(line, span)
+        window = line[max(0, span[0] - LONGEST_SECRET) : span[0] + 4 * SHOWN_LINE + LONGEST_SECRET]
+        text = window.decode("utf-8", "replace")
+        safe = redact(text)
+        if safe == text:
+            return around(line, span)
+        found = self.pattern.find(safe.encode())
+        return REDACTED if found is None else around(safe.encode(), found)
 
     def _over(self) -> Ending:
         if self.stopped():

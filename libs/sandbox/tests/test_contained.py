@@ -339,3 +339,12 @@ def test_relative_parts_are_clean_or_refused(path: str) -> None:
 
     assert not {"", ".", ".."} & set(parts)
     assert all("/" not in part and "\0" not in part for part in parts)
+
+
+def test_a_refusal_does_not_tell_where_on_the_machine_a_link_points(tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to("/secret-place/of/this-machine")
+
+    with ContainedFolder(tmp_path) as folder, pytest.raises(PathRefusedError) as refused, folder.open("out/x"):
+        pass
+
+    assert refused.value.message == "'out/x' leads out of the workspace through a link."

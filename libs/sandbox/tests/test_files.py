@@ -212,3 +212,31 @@ def test_a_long_line_is_shown_around_its_match(folder: ContainedFolder, root: Pa
 
     assert "needle" in match.text
     assert len(match.text) <= 240
+
+
+KEY_FILE = "first\n-----BEGIN RSA PRIVATE KEY-----\nCANARYone\nCANARYtwo\n-----END RSA PRIVATE KEY-----\nlast\n"
+
+
+def test_no_single_line_of_a_private_key_is_shown(root: Path, folder: ContainedFolder) -> None:
+    (root / "deploy.txt").write_text(KEY_FILE)
+    (root / "account.json").write_text('{"private_key": "-----BEGIN PRIVATE KEY-----\\n' + "CANARY" * 400)
+
+    read = read_text(folder, "deploy.txt", offset=3, limit=2)
+    found = [match.text for match in grep(folder, "canary").matches]
+    whole = read_text(folder, "deploy.txt")
+
+    assert "CANARY" not in read.text + "".join(found)
+    assert (whole.total_lines, whole.text.splitlines()[0], whole.text.splitlines()[-1]) == (6, "first", "last")
+    assert whole.sha256 == hashlib.sha256(KEY_FILE.encode()).hexdigest()
+
+
+def test_a_long_line_is_redacted_before_it_is_cut(root: Path, folder: ContainedFolder) -> None:
+    token = "eyJ" + "h" * 300 + "." + "CANARY" * 100 + ".needle"
+    (root / "min.js").write_text(f"var a={'x' * 300};t('{token}');y" + "z" * 3_000)
+    (root / "url.txt").write_text("u" * 1_960 + " https://somebody:CANARYword@host.example/path")
+
+    found = [match.text for match in grep(folder, "needle|ANARYC").matches]
+    line = read_text(folder, "url.txt").text
+
+    assert "CANARY" not in "".join(found) + line
+    assert len(found) == 1

@@ -1,7 +1,15 @@
 """Traces, metrics and redaction: what every process tells about itself."""
 
 from popagent_telemetry import metrics
-from popagent_telemetry.redaction import REDACTED, forget_secret, is_secret_name, redact, redact_value, register_secret
+from popagent_telemetry.redaction import (
+    REDACTED,
+    forget_secret,
+    is_secret_name,
+    redact,
+    redact_value,
+    register_secret,
+    without_private_keys,
+)
 from popagent_telemetry.setup import Telemetry, set_up
 from popagent_telemetry.tracing import (
     current_span,
@@ -30,4 +38,5 @@ __all__ = [
     "remote_context",
     "set_up",
     "span",
+    "without_private_keys",
 ]

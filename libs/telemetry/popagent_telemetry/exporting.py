@@ -35,6 +35,7 @@ QUEUED_LOGS: Final = 4_096
 QUEUED_BATCHES: Final = 64
 BATCH_RECORDS: Final = 256
 BATCH_BYTES: Final = 512 * 1024
+LONGEST_SECRET: Final = 4_096
 
 DROPPED: Final = metrics.counter(
     "popagent_telemetry_dropped_total", "Spans, logs and batches dropped because nothing took them", ("kind",)
@@ -136,7 +137,7 @@ def span_record(span: ReadableSpan) -> dict[str, Any]:
         "traceId": f"{context.trace_id:032x}" if context else "",
         "spanId": f"{context.span_id:016x}" if context else "",
         "parentId": f"{span.parent.span_id:016x}" if span.parent else None,
-        "name": redact(excerpt(span.name, 200)),
+        "name": _cut(span.name, 200),
         "kind": span.kind.name.lower(),
         "startedAt": span.start_time,
         "endedAt": span.end_time,
@@ -160,14 +161,19 @@ def span_record(span: ReadableSpan) -> dict[str, Any]:
     }
 
 
+def _cut(text: str, limit: int) -> str:
+    """Return the redacted beginning of `text`; redacted before it is cut, since half a secret is not recognised."""
+    return excerpt(redact(text[: limit + LONGEST_SECRET]), limit)
+
+
 def log_record(line: LogLine) -> dict[str, Any]:
     """Return the JSON-ready, redacted form of a log record."""
     return {
         "at": line.at_ns,
         "level": line.level,
         "logger": line.logger,
-        "message": redact(excerpt(line.message, LONGEST_ATTRIBUTE)),
-        "attributes": redact_value({key: excerpt(str(value), LONGEST_ATTRIBUTE) for key, value in line.fields.items()}),
+        "message": _cut(line.message, LONGEST_ATTRIBUTE),
+        "attributes": redact_value({key: _cut(str(value), LONGEST_ATTRIBUTE) for key, value in line.fields.items()}),
         "traceId": line.trace_id,
         "spanId": line.span_id,
     }

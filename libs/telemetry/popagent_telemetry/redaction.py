@@ -55,14 +55,11 @@ def _basic_credentials(match: re.Match[str]) -> str:
     return f"{match[1]}{REDACTED}" if b":" in decoded else match[0]
 
 
+_PRIVATE_KEY: Final = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)"
+_PRIVATE_KEY_BYTES: Final = re.compile(_PRIVATE_KEY.encode(), re.S)
+
 RULES: Final = (
-    Rule(
-        ("private key",),
-        re.compile(
-            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)", re.S
-        ),
-        REDACTED,
-    ),
+    Rule(("private key",), re.compile(_PRIVATE_KEY, re.S), REDACTED),
     Rule(
         ("authorization",),
         re.compile(r"(?i)(authorization[\"']?\s{0,8}[:=]\s{0,8}[\"']?)(?:[a-z]{2,20} +)?[^\s\"',;]+"),
@@ -158,6 +155,17 @@ def redact(text: str) -> str:
                 text = rule.pattern.sub(rule.replacement, text)
                 break
     return text
+
+
+def without_private_keys(content: bytes) -> bytes:
+    """Return a file's content with every line of a private key redacted, for those who then show single lines of it.
+
+    The number of lines stays the same.
+    """
+    if b"PRIVATE KEY" not in content:
+        return content
+    line = REDACTED.encode()
+    return _PRIVATE_KEY_BYTES.sub(lambda match: b"\n".join([line] * (match[0].count(b"\n") + 1)), content)
 
 
 def is_secret_name(name: str) -> bool:
