@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -12,6 +14,10 @@ ChatMessage = dict[str, Any]
 UIMessage = Mapping[str, Any]
 
 NO_RESULT: Final = "Error: the call was interrupted and has no result."
+# What the strictest servers take: a history that they refuse would end every later turn of its session.
+LONGEST_NAME: Final = 64
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+_WIRE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 NO_ANSWER: Final = "[This turn ended without an answer.]"
 
 
@@ -58,6 +64,18 @@ def tool_name(part: Mapping[str, Any]) -> str:
     return str(part["toolName"] if part["type"] == "dynamic-tool" else part["type"].removeprefix("tool-"))
 
 
+def wire_name(name: str) -> str:
+    """Return a name as servers accept it in a history; a model may have called what no tool is named like."""
+    return _NOT_IN_NAMES.sub("_", name)[:LONGEST_NAME] or "unnamed"
+
+
+def wire_id(call_id: str) -> str:
+    """Return the id of a call as servers accept it: as it is, or a short one made from it, always the same."""
+    if _WIRE_ID.fullmatch(call_id):
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:24]}"
+
+
 def call_arguments(part: Mapping[str, Any]) -> str:
     """Return the arguments of a tool part as JSON; what was no JSON object is `{}`, since servers parse it."""
     given = part.get("input")
@@ -86,16 +104,16 @@ def _step_messages(parts: list[Mapping[str, Any]], output_tokens: int) -> list[C
     if calls:
         answer["tool_calls"] = [
             {
-                "id": part["toolCallId"],
+                "id": wire_id(part["toolCallId"]),
                 "type": "function",
-                "function": {"name": tool_name(part), "arguments": call_arguments(part)},
+                "function": {"name": wire_name(tool_name(part)), "arguments": call_arguments(part)},
             }
             for part in calls
         ]
     results = [
         {
             "role": "tool",
-            "tool_call_id": part["toolCallId"],
+            "tool_call_id": wire_id(part["toolCallId"]),
             "content": cut_text(call_result(part), output_tokens),
         }
         for part in calls

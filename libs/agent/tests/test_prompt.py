@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hypothesis import given
@@ -196,3 +197,28 @@ def test_earlier_turns_are_kept_only_within_the_budget(
 
     assert messages[len(messages) - len(without) :] == without
     assert len(messages) == len(without) or sum(map(message_tokens, messages)) <= budget
+
+
+def test_a_history_holds_only_names_and_ids_that_every_server_takes() -> None:
+    odd = [
+        {"type": "tool-re ad\x00\u202e!", "toolCallId": "id with blanks", "state": "output-error", "errorText": "No."},
+        {
+            "type": "dynamic-tool",
+            "toolName": "",
+            "toolCallId": "x" * 300,
+            "state": "output-available",
+            "output": "Yes.",
+        },
+        {"type": "tool-" + "y" * 200, "toolCallId": "call_1", "state": "output-available", "output": "Yes."},
+    ]
+
+    answer, *results = assistant_messages(odd, 600)
+    again = assistant_messages(odd, 600)
+
+    names = [call["function"]["name"] for call in answer["tool_calls"]]
+    ids = [call["id"] for call in answer["tool_calls"]]
+    assert names == ["re_ad___", "unnamed", "y" * 64]
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,40}", call_id) for call_id in ids)
+    assert ids == [result["tool_call_id"] for result in results]
+    assert (ids[2], len(set(ids))) == ("call_1", 3)
+    assert again == [answer, *results]
