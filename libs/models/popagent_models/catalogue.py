@@ -25,6 +25,8 @@ FRESH_S: Final = 60.0
 STALE_S: Final = 24 * 3600.0
 # How long a reader waits for a refresh before it gets the stale list, and how long a failure is not repeated.
 REFRESH_WAIT_S: Final = 0.5
+# For the first list; who asks must himself answer within 5 s, so that a silent server is told of and not one of ours.
+FIRST_WAIT_S: Final = 3.0
 PAUSE_AFTER_FAILURE_S: Final = 10.0
 WARN_EVERY_S: Final = 60.0
 ASK_STARTING_S: Final = 1.0
@@ -50,15 +52,19 @@ _CONTEXT_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CatalogueView:
-    """What is known now; `known` is false when the server never told, and then any well-formed id is accepted."""
+    """What is known now; `known` is false when the server never told, and then any well-formed id is accepted.
+
+    `models` are the first MOST_MODELS of the server's list; `unlisted` are the others, which may be used as well.
+    """
 
     models: tuple[str, ...] = ()
     context_windows: Mapping[str, int] = field(default_factory=dict)
     known: bool = False
+    unlisted: frozenset[str] = frozenset()
 
     def accepts(self, model: str) -> bool:
         """Tell whether `model` may be used."""
-        return model in self.models if self.known else is_well_formed(model)
+        return model in self.models or model in self.unlisted if self.known else is_well_formed(model)
 
     def context(self, model: str) -> int | None:
         """Return the context window in tokens: the server's, else by the name, else None."""
@@ -73,8 +79,8 @@ UNKNOWN: Final = CatalogueView()
 
 
 def is_well_formed(model: str) -> bool:
-    """Tell whether the text can be a model id: 1 to 200 characters, no white space or control characters."""
-    return _WELL_FORMED.fullmatch(model) is not None
+    """Tell whether the text can be a model id: 1 to 200 characters, none of them blank, invisible or a control."""
+    return _WELL_FORMED.fullmatch(model) is not None and model.isprintable()
 
 
 def chats(model: str) -> bool:
@@ -99,7 +105,7 @@ class Catalogue:
     async def models(self) -> CatalogueView:
         """Return the list: at most 60 s old, older (to 24 h) when the server is slow or down, else unknown.
 
-        Never raises for the server's sake; the first call waits up to 5 s, a refresh half a second.
+        Never raises for the server's sake; the first call waits up to 3 s, a refresh half a second.
         """
         self._forget_other_endpoint()
         age_s = self._clock() - self._fetched_at
@@ -108,7 +114,7 @@ class Catalogue:
         usable = self._view.known and age_s < STALE_S
         fetch = self._running_fetch()
         if fetch is not None:
-            await asyncio.wait({fetch}, timeout=REFRESH_WAIT_S if usable else FETCH_TIMEOUT_S + 1)
+            await asyncio.wait({fetch}, timeout=REFRESH_WAIT_S if usable else FIRST_WAIT_S)
         if self._view.known and self._clock() - self._fetched_at < STALE_S:
             return self._view
         self._warn("the model list is not known; any model id is accepted")
@@ -131,8 +137,11 @@ class Catalogue:
         if not is_well_formed(model):
             raise UnknownModelError("A model id has 1 to 200 characters and no blanks.", field=field)
         self._forget_other_endpoint()
-        if self._view.known and model in self._view.models:
+        if self._view.known and self._view.accepts(model):
             return
+        # A person waits, and an unknown list would let a wrong name fail in the middle of a turn: asked again at once.
+        if not self._view.known and self._clock() - self._failed_at >= ASK_STARTING_S:
+            self._failed_at = -PAUSE_AFTER_FAILURE_S
         if not (await self.models()).accepts(model):
             raise UnknownModelError(f"The model server does not offer the model “{model}”.", field=field)
 
@@ -234,7 +243,7 @@ def view_of(value: Any, host: str) -> CatalogueView:
     for item in value if isinstance(value, list) else []:
         fields: dict[str, Any] = item if isinstance(item, dict) else {"id": item}
         model = fields.get("id") or fields.get("model") or fields.get("name")
-        if not isinstance(model, str) or not is_well_formed(model) or len(found) >= MOST_MODELS:
+        if not isinstance(model, str) or not is_well_formed(model):
             continue
         found[model] = None
         window = context_of(fields) or known_context(model)
@@ -242,7 +251,8 @@ def view_of(value: Any, host: str) -> CatalogueView:
             windows[model] = window
     if not found:
         raise no_answer(host)
-    return CatalogueView(tuple(found), windows, known=True)
+    models = tuple(found)
+    return CatalogueView(models[:MOST_MODELS], windows, known=True, unlisted=frozenset(models[MOST_MODELS:]))
 
 
 def context_of(fields: Mapping[str, Any]) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from popagent_models.catalogue import Catalogue, CatalogueView, view_of
+from popagent_models.catalogue import ASK_STARTING_S, MOST_MODELS, Catalogue, CatalogueView, is_well_formed, view_of
 from popagent_models.client import ModelClient
 from popagent_models.endpoint import endpoint
 from popagent_models.errors import ModelProviderError, UnknownModelError
@@ -187,3 +187,46 @@ async def test_a_server_that_is_still_starting_is_waited_for(
     await starting.close()
 
     assert view.models == ("ready",)
+
+
+async def test_a_name_from_a_person_is_checked_as_soon_as_the_server_answers_again(
+    catalogue: Catalogue, server: ModelServer, clock: Clock
+) -> None:
+    server.models = ModelList(status=503)
+    await catalogue.check("anything")
+    server.models = ModelList()
+    clock.now += ASK_STARTING_S
+
+    with pytest.raises(UnknownModelError):
+        await catalogue.check("anything")
+
+
+async def test_a_server_that_never_answers_is_not_waited_for_longer_than_our_own_callers_wait(
+    catalogue: Catalogue, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("popagent_models.catalogue.FIRST_WAIT_S", 0.05)
+    server.models = ModelList(delay_s=30)
+
+    async with asyncio.timeout(3):
+        view = await catalogue.models()
+        await catalogue.check("anything")
+
+    assert not view.known
+
+
+async def test_models_beyond_the_listed_ones_may_be_used(catalogue: Catalogue, server: ModelServer) -> None:
+    server.models = ModelList(ids=tuple(f"m{number}" for number in range(MOST_MODELS + 500)))
+
+    await catalogue.check(f"m{MOST_MODELS + 499}")
+    view = await catalogue.models()
+
+    assert (len(view.models), len(view.unlisted)) == (MOST_MODELS, 500)
+    with pytest.raises(UnknownModelError):
+        await catalogue.check("m-none")
+
+
+def test_ids_that_cannot_be_seen_are_no_ids() -> None:
+    hidden = ("a\u202eb", "\u200b", "a\u2028b", "\x1b[31m", "a\x00", "a b", "")
+
+    assert [model for model in hidden if is_well_formed(model)] == []
+    assert view_of([*hidden, "good/model:1"], "host").models == ("good/model:1",)

@@ -52,10 +52,12 @@ class ModelGateway:
         found = await self._catalogue_of(runtime)
         return ModelsView(
             models=list(found.models),
-            context_windows=dict(found.context_windows),
+            context_windows={
+                name: found.context_windows[name] for name in found.models if name in found.context_windows
+            },
             default_model=found.default_model(runtime.default_model, self._settings.model),
             known=found.known,
-            note="" if found.known else self._why_unknown(),
+            note=_shown_in_part(found) if found.known else self._why_unknown(),
         )
 
     async def require_known(self, model: str, runtime: AgentRuntimeView, *, field: str) -> None:
@@ -105,3 +107,8 @@ class ModelGateway:
         if self.catalogue.last_error is not None:
             return self.catalogue.last_error.message
         return "The model server has not answered yet."
+
+
+def _shown_in_part(found: CatalogueView) -> str:
+    total = len(found.models) + len(found.unlisted)
+    return f"The first {len(found.models):,} of {total:,} models are listed." if found.unlisted else ""
