@@ -325,9 +325,9 @@ class Suite:
         own = read_env_file(root / ".env") if root else {}
         if foreign := [name for name in FOREIGN if own.get(name) and name not in self.extra]:
             raise SuiteError(f"{', '.join(foreign)} in {root}/.env would be used by this suite; move it away first")
-        # Small and always the same; `up` would make a clone of this repository.
+        # Small and always the same; for a real model `up` makes a clone of this repository, as for a person.
         default = self.workspaces / "default"
-        if not default.exists():
+        if not (default.exists() or self.embedded_model):
             default.mkdir(parents=True)
             (default / "README.md").write_text("# Weather station\n\nIt measures wind and rain.\n", encoding="utf-8")
 

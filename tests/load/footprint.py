@@ -97,11 +97,12 @@ async def first_answer(suite: Suite) -> str:
 
 
 def measure_embedded(folder: Path, figures: Figures) -> None:
-    """From `up` on a home that exists, the weights in the cache, to the end of the first answer of the real model."""
+    """From the first `up` of a new home, the weights in the cache, to the end of the real model's first answer."""
     if weights.paths() is None:
         print("no weights in the cache, so no embedded answer is measured: popagent model pull", file=sys.stderr)
         return
-    suite = Suite(folder, embedded_model=True)
+    suite = Suite(folder / "first-chat", embedded_model=True)
+    suite.home.parent.mkdir()
     try:
         started = time.perf_counter()
         timed_start(suite)
