@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -23,6 +24,21 @@ def _without_nul(text: str) -> str:
 
 # PostgreSQL text cannot hold U+0000 and no page can show it; refused at the door (hostile input 20).
 Text = Annotated[str, AfterValidator(_without_nul)]
+
+
+# A name that people read in lists and terminals: nothing in it may move a line, or hide and turn what stands beside it.
+_NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def _visible_line(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    if _NOT_IN_A_LINE.search(text):
+        raise ValueError("must be one line, without control characters")
+    return text
+
+
+Line = Annotated[Text, AfterValidator(_visible_line)]
 Moment = Annotated[datetime, PlainSerializer(wire_time, return_type=str, when_used="json")]
 
 

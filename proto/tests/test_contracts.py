@@ -10,7 +10,9 @@ from pydantic import ValidationError
 
 from popagent_kit.settings import clone_root
 from popagent_proto.base import Command, Event, Message, View
+from popagent_proto.chat.sessions import CreateSessionBody
 from popagent_proto.chat.turns import ChatRequest, StartTurn, UserMessage
+from popagent_proto.chat.workspaces import RegisterWorkspaceBody
 from popagent_proto.export import examples
 from popagent_proto.export.__main__ import files
 from popagent_proto.export.registry import messages
@@ -128,3 +130,25 @@ def test_a_chat_request_takes_no_other_key_and_no_strange_id(body: dict[str, Any
 def test_only_a_user_may_speak(role: str) -> None:
     with pytest.raises(ValidationError):
         UserMessage.model_validate({"id": "m1", "role": role, "parts": [{"type": "text", "text": "hi"}]})
+
+
+@pytest.mark.parametrize("name", ["", "  ", "\t", "a\nb", "a\x1b[2Jb", "a\x00", "a\u202eb", "a\u2028b", "a\x9bb"])
+def test_a_name_is_one_visible_line(name: str) -> None:
+    bodies = [(CreateSessionBody, {"title": name}), (RegisterWorkspaceBody, {"name": name, "path": "x"})]
+
+    for shape, body in bodies:
+        with pytest.raises(ValidationError):
+            shape.model_validate(body)
+
+
+def test_a_name_may_hold_any_script_and_joined_emoji() -> None:
+    title = "Größe 東京 سلام 👨‍👩‍👧"
+
+    assert CreateSessionBody(title=title).title == title
+
+
+def test_a_message_without_a_visible_word_is_refused() -> None:
+    blank = {"id": "m", "role": "user", "parts": [{"type": "text", "text": " "}, {"type": "text", "text": "\n\t"}]}
+
+    with pytest.raises(ValidationError, match="must not be blank"):
+        UserMessage.model_validate(blank)

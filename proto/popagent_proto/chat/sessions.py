@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, model_validator
 
 from popagent_kit.ids import Id
-from popagent_proto.base import Command, Event, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, View, Wire
 
-Title = Annotated[Text, Field(min_length=1, max_length=200)]
+Title = Annotated[Line, Field(min_length=1, max_length=200)]
 UiMessage = dict[str, Any]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from popagent_kit.errors import NotFoundError
 from popagent_kit.ids import Id
@@ -33,6 +33,13 @@ class UserMessage(Wire):
     role: Literal["user"]
     parts: list[TextPart] = Field(min_length=1, max_length=64)
     metadata: Any = Field(default=None, exclude=True)
+
+    @field_validator("parts")
+    @classmethod
+    def _says_something(cls, parts: list[TextPart]) -> list[TextPart]:
+        if not any(part.text.strip() for part in parts):
+            raise ValueError("must not be blank")
+        return parts
 
 
 class ChatRequest(Wire):

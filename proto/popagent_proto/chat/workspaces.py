@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from popagent_kit.ids import Id
-from popagent_proto.base import Command, Event, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
 
-WorkspaceName = Annotated[Text, Field(min_length=1, max_length=120)]
+WorkspaceName = Annotated[Line, Field(min_length=1, max_length=120)]
 
 
 class WorkspaceView(View):
