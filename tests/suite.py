@@ -220,7 +220,8 @@ class Suite:
         """Return every process of the suite by program, the supervisor and their children included, the model not."""
         assert self.process is not None
         roots = {name: row.pid for name, row in self.state.programs.items() if row.pid is not None}
-        roots |= {f"{each.service}-{number}": each.pid for number, each in enumerate(self.instances, start=2)}
+        doubles = ((number, each) for number, each in enumerate(self.instances, start=2) if each.process is not None)
+        roots |= {f"{each.service}-{number}": each.pid for number, each in doubles}
         found = {"supervisor": [psutil.Process(self.process.pid)]}
         for name, pid in roots.items():
             with suppress(psutil.NoSuchProcess):
