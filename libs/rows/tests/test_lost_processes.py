@@ -209,4 +209,5 @@ async def test_a_loop_that_is_blocked_longer_than_its_lease_loses_its_row_and_wr
     await until_true(table, "exists (select 1 from work where state <> 'running')")
     await worker.stop(drain_s=1)
     assert await table.fetchval("select state from work") == "completed"
-    assert await table.fetchval("select attempt from effects") == 2
+    # On a busy machine the other process may lose its own first lease, too; the blocked one never writes.
+    assert await table.fetchval("select attempt from effects") >= 2
