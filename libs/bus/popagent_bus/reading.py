@@ -26,6 +26,8 @@ LOOK_IN_HOLE_S: Final = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25)
 HOLE_CEILING_S: Final = 10.0
 AHEAD_FRAMES: Final = 2_000
 QUEUED_FRAMES: Final = 4_096
+# Bytes that were received and not yet read, and bytes that wait behind a hole; one frame fits always.
+HELD_BYTES: Final = 4 * 1024 * 1024
 POKE: Final = b""
 
 HOLES: Final = metrics.counter("popagent_live_holes_total", "Holes in live streams by outcome", ("outcome",))
@@ -54,8 +56,10 @@ class LiveReader:
         self.heard_at = 0.0
         self._replay = replay
         self._arrived: asyncio.Queue[bytes | None] = asyncio.Queue(QUEUED_FRAMES)
+        self._arrived_bytes = 0
         self._ready: deque[Frame] = deque()
         self._ahead: dict[int, Frame] = {}
+        self._ahead_bytes = 0
         self._stored_from = 1
         self._look_at: float | None = None
         self._looks_after_join: deque[float] = deque()
@@ -69,8 +73,9 @@ class LiveReader:
         loop = asyncio.get_running_loop()
 
         async def take(message: Msg) -> None:
-            if self._arrived.full():
-                self._arrived.get_nowait()  # found again in the stream
+            self._arrived_bytes += len(message.data)
+            while self._arrived.full() or (self._arrived_bytes > HELD_BYTES and not self._arrived.empty()):
+                self._arrived_bytes -= len(self._arrived.get_nowait() or b"")  # found again in the stream
             self._arrived.put_nowait(message.data)
 
         self._subscription = await self.connection.subscribe(self.subject, take)
@@ -139,6 +144,7 @@ class LiveReader:
                 continue
             if data is None:
                 return None
+            self._arrived_bytes -= len(data)
             if data is not POKE:
                 self._hear(data)
 
@@ -164,25 +170,42 @@ class LiveReader:
         if self._hole_since is None:
             self._look_at = self._looks_after_join[0] if self._looks_after_join else now + LOOK_WHEN_SILENT_S
 
-    def _feed(self, frame: Frame) -> None:
-        """Take a frame from wherever: known is dropped, the next one is ready, a later one opens a hole."""
+    def _feed(self, frame: Frame) -> bool:
+        """Take a frame from wherever: known is dropped, the next one is ready, a later one opens a hole.
+
+        Returns False when there was no room for it.
+        """
         if frame.first > self.expected:
-            if len(self._ahead) < AHEAD_FRAMES and frame.flag != HEARTBEAT:
-                self._ahead[frame.first] = frame
+            kept = self._keep_ahead(frame)
             if self._hole_since is None:
                 now = asyncio.get_running_loop().time()
                 self._hole_since, self._hole_looks, self._look_at = now, 0, now
-            return
+            return kept
         self._accept(frame)
         while self._ahead and not self.ended:
             reached = [first for first in self._ahead if first <= self.expected]
             if not reached:
                 break
             for first in sorted(reached):
-                self._accept(self._ahead.pop(first))
+                known = self._ahead.pop(first)
+                self._ahead_bytes -= len(known.data)
+                self._accept(known)
         if self._hole_since is not None and not self._ahead:
             HOLES.labels("filled").inc()
             self._hole_since = None
+        return True
+
+    def _keep_ahead(self, frame: Frame) -> bool:
+        """Remember a frame that came too early; returns False for one too many, which is read again when it is due."""
+        known = self._ahead.get(frame.first)
+        if frame.flag == HEARTBEAT or (known is not None and known.next >= frame.next):
+            return True
+        more = len(frame.data) - (len(known.data) if known else 0)
+        if len(self._ahead) >= AHEAD_FRAMES or self._ahead_bytes + more > HELD_BYTES:
+            return False
+        self._ahead[frame.first] = frame
+        self._ahead_bytes += more
+        return True
 
     def _accept(self, frame: Frame) -> None:
         if self.ended or frame.flag == HEARTBEAT:
@@ -224,11 +247,11 @@ class LiveReader:
         page = await self.connection.direct_get(self.stream, self.subject, self._stored_from)
         for message in page.messages:
             try:
-                self._feed(frames.decode(message.data))
+                if not self._feed(frames.decode(message.data)):
+                    return False  # the rest of the page is read again, when the hole before it is filled
             except ValueError:
                 log.warning("not a live frame", extra={"subject": self.subject})
-        if page.messages:
-            self._stored_from = page.messages[-1].seq + 1
+            self._stored_from = message.seq + 1
         return bool(page.messages) and page.pending > 0
 
 

@@ -218,6 +218,27 @@ async def test_a_lost_last_frame_is_found_in_the_stream(
     assert frame == Frame(0, 1, END, chunk(0))
 
 
+async def test_a_reader_that_is_not_read_holds_a_bounded_number_of_bytes_and_misses_nothing(
+    gateway: Bus, publisher: LivePublisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "HELD_BYTES", 50_000)
+    publisher.coalesce_s = 0
+    most = 0
+    async with LiveReader(gateway, publisher.subject, replay=False) as reader:
+        for number in range(60):
+            publisher.send(number, 1, chunk(number, 10_000))
+            await publisher.connection.flush()
+            await gateway.flush()
+            most = max(most, sum(len(data or b"") for data in reader._arrived._queue))  # type: ignore[attr-defined]
+        publisher.send(60, 0, b"", end=True)
+        read = b"".join([frame.data async for frame in reader])
+
+    assert read == chunks(0, 60, 10_000)
+    assert 0 < most <= 50_000
+    assert reader._ahead_bytes == 0
+    assert reader._arrived_bytes == sum(len(data or b"") for data in reader._arrived._queue)  # type: ignore[attr-defined]
+
+
 async def test_chunks_that_are_gone_are_told_and_not_waited_for_without_end(
     gateway: Bus, chat: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
