@@ -8,15 +8,17 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.types import Message
 
 from popagent_bus import Bus
 from popagent_bus.live import LivePublisher
 from popagent_gateway.streams import sse
 from popagent_gateway.streams import turn as turn_streams
+from popagent_gateway.streams.events import EventFeed
 from popagent_kit.errors import ConflictError, NotFoundError
 from popagent_kit.ids import new_id
 from popagent_proto.chat.turns import SnapshotTurn, StartTurn, StopTurn, TurnSnapshotView, TurnView
-from popagent_proto.matrix import live_subject
+from popagent_proto.matrix import EVENTS, live_subject
 from popagent_uistream import chunks
 from popagent_uistream.encode import DONE, encode, encode_all
 
@@ -263,6 +265,37 @@ async def test_a_client_that_leaves_stops_nothing_and_leaves_no_subscription(ser
             await asyncio.sleep(0.01)
 
     assert [type(request) for request in chat.asked] == [StopTurn, SnapshotTurn]
+
+
+@pytest.mark.parametrize("kind", ["turn", "events"])
+async def test_an_answer_that_is_cancelled_before_its_first_byte_leaves_nothing_behind(
+    served: Served, kind: str
+) -> None:
+    hub, bus = served.gateway.hub, served.gateway.hub.bus
+    await bus.stream_state(EVENTS)  # makes the bus subscribe to its replies
+    before = subscriptions(served)
+    feed: turn_streams.TurnFeed | EventFeed
+    if kind == "turn":
+        feed = turn_streams.TurnFeed(bus, "s1", new_id(), is_new=True)
+        await feed.subscribe()
+    else:
+        feed = EventFeed(hub, frozenset({"turns"}), None)
+        await feed.open()
+    held = subscriptions(served) - before + len(hub._listeners)
+
+    async def receive() -> Message:
+        return await asyncio.Future()
+
+    async def send(message: Message) -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await sse.EventStream(feed, served.gateway.closing)({"type": "http"}, receive, send)
+
+    assert held == 1
+    assert subscriptions(served) == before
+    assert not hub._listeners
+    assert not served.gateway.closing._listeners
 
 
 def subscriptions(served: Served) -> int:

@@ -170,6 +170,30 @@ async def test_a_lost_wake_up_costs_a_tick_and_no_event(
     assert heard.name == "sessions"
 
 
+async def test_events_of_other_topics_do_not_keep_the_heartbeat_away(
+    served: Served, chat: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "TICK_S", 0.3)
+
+    async def others() -> None:
+        while True:
+            await tell(chat.bus, registered())
+
+    async with (
+        asyncio.timeout(10),
+        served.http.stream("GET", "/api/events", params={"topics": "sessions"}) as answer,
+    ):
+        talk = asyncio.create_task(others())
+        beats = 0
+        async for line in answer.aiter_lines():
+            beats += line == ": ping"
+            if beats == 2:
+                break
+        talk.cancel()
+
+    assert beats == 2
+
+
 async def test_health_is_watched_while_somebody_listens(
     served: Served, chat: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

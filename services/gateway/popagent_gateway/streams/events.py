@@ -24,7 +24,7 @@ from popagent_uistream.encode import HEARTBEAT
 
 log = logging.getLogger(__name__)
 
-# Seconds of silence after which a comment is sent, and the store is read in case a wake-up was lost.
+# Seconds without a byte to the client after which a comment is sent, and the store is read in case a wake-up was lost.
 TICK_S: Final = 15.0
 # After a failed read.
 AGAIN_S: Final = 1.0
@@ -91,25 +91,33 @@ class EventFeed:
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield what `open` found, then events of the topics and heartbeats."""
-        try:
-            yield self._first
-            while True:
-                item = await self._mailbox.get(TICK_S)
-                match item:
-                    case End():
-                        return
-                    case SuiteHealthView():
-                        yield b"event: health\ndata: " + item.encode() + b"\n\n"
-                        continue
-                    case Wake(check):
-                        self._woken = False
-                    case None:
-                        check = True
-                        yield HEARTBEAT
-                async for data in self._news(check=check):
-                    yield data
-        finally:
-            self._hub.remove(self)
+        clock = asyncio.get_running_loop().time
+        yield self._first
+        tick_at = clock() + TICK_S
+        while True:
+            item = await self._mailbox.get(max(0.0, tick_at - clock()))
+            match item:
+                case End():
+                    return
+                case SuiteHealthView():
+                    yield b"event: health\ndata: " + item.encode() + b"\n\n"
+                    tick_at = clock() + TICK_S
+                    continue
+                case Wake(check):
+                    self._woken = False
+                case None:
+                    check = True
+            # Events of other topics wake us too, and say nothing to the client.
+            if clock() >= tick_at:
+                yield HEARTBEAT
+                tick_at = clock() + TICK_S
+            async for data in self._news(check=check):
+                yield data
+                tick_at = clock() + TICK_S
+
+    async def release(self) -> None:
+        """Be woken no more."""
+        self._hub.remove(self)
 
     async def open(self) -> None:
         """Take the client's place, or the newest one when it has none or its own is lost.

@@ -26,7 +26,7 @@ CUT: Final = metrics.counter("popagent_http_slow_readers_total", "Streams given 
 
 
 class Feed(Protocol):
-    """Where the bytes come from. Both calls may come at any time, on the loop."""
+    """Where the bytes come from. `leave` and `close` may come at any time, on the loop."""
 
     kind: str
 
@@ -40,6 +40,10 @@ class Feed(Protocol):
 
     def close(self) -> None:
         """End soon and properly: the door closes."""
+        ...
+
+    async def release(self) -> None:
+        """Give back what the feed holds, whether `events` was ever followed or not; comes last, and may come twice."""
         ...
 
 
@@ -75,9 +79,13 @@ class EventStream(Response):
             self.closing.remove(self.feed.close)
             watcher.cancel()
             self.feed.leave()
-            aclose = getattr(events, "aclose", None)
-            if aclose is not None:
-                await aclose()
+            # A generator that was never asked for its first item runs no `finally` of its own.
+            try:
+                aclose = getattr(events, "aclose", None)
+                if aclose is not None:
+                    await aclose()
+            finally:
+                await self.feed.release()
 
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -103,7 +103,11 @@ class TurnFeed:
 
     async def subscribe(self) -> None:
         """Listen from now on: before the turn is started, so that its first frame needs no replay."""
-        await self._reader.open()
+        try:
+            await self._reader.open()
+        except BaseException:
+            await self.release()
+            raise
 
     def leave(self) -> None:
         """Stop writing; the turn goes on."""
@@ -122,13 +126,10 @@ class TurnFeed:
     async def events(self) -> AsyncIterator[bytes]:
         """Yield the prefix, then frames as they come, heartbeats in silence, and an end in every case but `leave`."""
         self._pump = asyncio.create_task(self._read_frames(), name="frames of a turn")
-        try:
-            if self._prefix:
-                yield self._prefix
-            async for data in self._follow():
-                yield data
-        finally:
-            await self.release()
+        if self._prefix:
+            yield self._prefix
+        async for data in self._follow():
+            yield data
 
     async def _follow(self) -> AsyncIterator[bytes]:
         asked_at = 0.0
