@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from popagent_bus import Handlers
-from popagent_chat.deps import ChatDeps
+from popagent_chat.deps import ChatDeps, RunDeps
 from popagent_chat.models import handlers as models
 from popagent_chat.models.gateway import ModelGateway
 from popagent_chat.models.settings import LocalModelSettings
@@ -31,16 +31,15 @@ async def build(service: Service[ChatSettings]) -> None:
     gateway = ModelGateway(settings, LocalModelSettings.load(), admission=admission, usage=UsageTable(service.pool))
     service.on_stop(admission.close)
     service.on_stop(gateway.close)
-    worker = TurnWorker(service.pool, service.bus, service.holder, slots=service.settings.turn_slots)
-    root = service.settings.root()
-    deps = ChatDeps(service.pool, service.outbox, service.bus, root, gateway, worker)
-    await worker.start(deps, service.pulse)
+    running = RunDeps(service.pool, service.outbox, service.bus, service.settings.root(), gateway)
+    worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
+    await worker.start(service.pulse)
 
     async def stop_turns() -> None:
         await worker.stop(service.settings.stop_grace_s)
 
     service.on_stop(stop_turns)
-    service.serve(all_handlers(), deps)
+    service.serve(all_handlers(), ChatDeps(**vars(running), turns=worker))
 
 
 def all_handlers() -> Handlers[ChatDeps]:

@@ -1,27 +1,50 @@
-"""What the handlers of this service are given."""
+"""What the handlers of this service are given, and what a running turn is given."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from popagent_bus import Bus
+from popagent_chat.models.gateway import ModelGateway
+from popagent_chat.turns.store import LeasedTurn
 from popagent_db.pool import Pool
+from popagent_rows.leased import Holder
 from popagent_rows.outbox import Outbox
-
-if TYPE_CHECKING:
-    from popagent_chat.models.gateway import ModelGateway
-    from popagent_chat.turns.worker import TurnWorker
+from popagent_rows.worker import Slot
 
 
-@dataclass
-class ChatDeps:
-    """Built once by the composition root."""
+class Turns(Protocol):
+    """The turns of this process, as the handlers see them."""
+
+    @property
+    def holder(self) -> Holder:
+        """Who owns a turn that runs here."""
+        ...
+
+    def reserve(self) -> Slot[LeasedTurn] | None:
+        """Return a free slot for a turn that is about to be stored, if there is one."""
+        ...
+
+    def wake(self) -> None:
+        """Make every replica look at its rows, this one at once."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunDeps:
+    """What a turn needs from its first step to its stored end."""
 
     pool: Pool
     outbox: Outbox
     bus: Bus
     workspace_root: Path
     models: ModelGateway
-    turns: TurnWorker
+
+
+@dataclass(frozen=True)
+class ChatDeps(RunDeps):
+    """Built once by the composition root."""
+
+    turns: Turns

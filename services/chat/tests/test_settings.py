@@ -108,3 +108,11 @@ async def test_a_silent_catalogue_says_why_nothing_is_known(door: Door, model: M
 
     assert (view.models, view.known) == ([], False)
     assert "500" in view.note
+
+
+async def test_a_catalogue_that_never_answers_is_told_in_time(door: Door, model: ModelServer) -> None:
+    model.models = ModelList(delay_s=60)
+
+    view = await door.bus.ask(ListModels())
+
+    assert (view.models, view.known) == ([], False)

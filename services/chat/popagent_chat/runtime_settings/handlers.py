@@ -34,7 +34,8 @@ async def patch_agent_runtime(deps: ChatDeps, command: PatchAgentRuntime) -> Age
     if isinstance(model, str):
         async with deps.pool.acquire() as conn:
             runtime = await stored_settings(conn)
-        await deps.models.require_known(model, runtime, field="defaultModel")
+        # A source that is changed along is the one that must offer it.
+        await deps.models.require_known(model, runtime.model_copy(update=changes), field="defaultModel")
     async with deps.outbox.transaction() as conn:
         stored = await store.LOCK.first(conn) or await stored_settings(conn)
         if command.body.revision not in (None, stored.revision):

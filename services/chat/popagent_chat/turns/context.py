@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
 from popagent_chat.agents import store as agents
 from popagent_chat.agents.store import AgentRow
-from popagent_chat.deps import ChatDeps
+from popagent_chat.deps import RunDeps
 from popagent_chat.runtime_settings.handlers import stored_settings
 from popagent_chat.sessions import store as sessions
 from popagent_chat.threads import store as threads
@@ -17,6 +17,7 @@ from popagent_chat.turns.store import LeasedTurn
 from popagent_chat.workspaces.folder import open_folder
 from popagent_chat.workspaces.handlers import workspace_for
 from popagent_kit.errors import ConfigurationError
+from popagent_models.client import ModelClient
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_proto.chat.workspaces import WorkspaceView
 
@@ -30,6 +31,7 @@ class TurnContext:
     """Everything a turn was started with; leave it as a block, so that nothing stays open."""
 
     run: RunContext
+    model: ModelClient
     history: Sequence[dict[str, Any]]
     message: dict[str, Any]
 
@@ -51,7 +53,7 @@ class _Stored:
     message: dict[str, Any]
 
 
-async def snapshot(deps: ChatDeps, turn: LeasedTurn) -> TurnContext:
+async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
     """Read it all at one moment.
 
     Raises:
@@ -86,10 +88,10 @@ async def snapshot(deps: ChatDeps, turn: LeasedTurn) -> TurnContext:
         policy=WorkspacePolicy(access),
         requested_model=turn.model,
     )
-    return TurnContext(run, stored.history, stored.message)
+    return TurnContext(run, routed.client, stored.history, stored.message)
 
 
-async def _read(deps: ChatDeps, turn: LeasedTurn) -> _Stored:
+async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
     async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
         settings = await stored_settings(conn)
         agent = await agents.GET.first(conn, agents.ORCHESTRATOR)

@@ -7,7 +7,7 @@ import logging
 from typing import Any, Final
 
 from popagent_agent.tokens import estimate_tokens
-from popagent_chat.deps import ChatDeps
+from popagent_chat.deps import RunDeps
 from popagent_chat.sessions import store as sessions
 from popagent_chat.threads import store as threads
 from popagent_chat.turns import store
@@ -28,7 +28,7 @@ RETRY_S: Final = 0.2
 EXCERPT_CHARACTERS: Final = 8_000
 
 
-async def end_turn(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream, ending: Ending) -> None:
+async def end_turn(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream, ending: Ending) -> None:
     """Store the end, again and again while PostgreSQL is away, until another process has the turn; tell the watchers.
 
     Raises:
@@ -54,14 +54,14 @@ async def end_turn(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream,
     stream.finish()
 
 
-async def _was_stored(deps: ChatDeps, turn: LeasedTurn) -> bool:
+async def _was_stored(deps: RunDeps, turn: LeasedTurn) -> bool:
     """Tell whether this attempt ended the turn."""
     async with deps.pool.acquire() as conn:
         stored = await store.GET.first(conn, turn.id)
     return stored is not None and stored.attempt == turn.attempt and stored.ending is not None
 
 
-async def _store(deps: ChatDeps, turn: LeasedTurn, stream: TurnStream, ending: Ending) -> None:
+async def _store(deps: RunDeps, turn: LeasedTurn, stream: TurnStream, ending: Ending) -> None:
     message = stream.message
     text = text_of(message)
     async with deps.outbox.transaction() as conn:
@@ -83,7 +83,7 @@ async def _store(deps: ChatDeps, turn: LeasedTurn, stream: TurnStream, ending: E
         await _tell(deps, conn, turn, text, ending)
 
 
-async def _tell(deps: ChatDeps, conn: Connection, turn: LeasedTurn, text: str, ending: Ending) -> None:
+async def _tell(deps: RunDeps, conn: Connection, turn: LeasedTurn, text: str, ending: Ending) -> None:
     row = await sessions.set_running(conn, turn.session_id, None)
     ended = TurnEnded(
         aggregate_id=turn.id,

@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from popagent_bus.live import stored_frames
-from popagent_chat.deps import ChatDeps
+from popagent_chat.deps import RunDeps
 from popagent_chat.turns import store
 from popagent_chat.turns.closing import BROKEN, close_open, failed, interrupted
 from popagent_chat.turns.ending import end_turn
@@ -30,7 +30,7 @@ CATCH_UP_S: Final = 20.0
 CATCH_UP_RETRY_S: Final = 0.5
 
 
-async def recover(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> None:
+async def recover(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> None:
     """Store what was said as interrupted and publish the end; a turn that had said and done nothing is run again.
 
     Raises:
@@ -55,7 +55,7 @@ async def recover(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream) 
         await end_turn(deps, lease, stream, await interrupted(stream))
 
 
-async def _catch_up(deps: ChatDeps, stream: TurnStream, turn_id: str) -> None:
+async def _catch_up(deps: RunDeps, stream: TurnStream, turn_id: str) -> None:
     """Take the frames that were published after the checkpoint."""
     subject = matrix.live_subject("chat", "turns", turn_id)
     give_up_at = time.monotonic() + CATCH_UP_S
@@ -75,6 +75,6 @@ async def _catch_up(deps: ChatDeps, stream: TurnStream, turn_id: str) -> None:
             await asyncio.sleep(CATCH_UP_RETRY_S)
 
 
-async def _did_anything(deps: ChatDeps, turn: LeasedTurn) -> bool:
+async def _did_anything(deps: RunDeps, turn: LeasedTurn) -> bool:
     async with deps.pool.acquire() as conn:
         return await store.HAS_INTENTS.value(conn, turn.id)

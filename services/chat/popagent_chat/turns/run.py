@@ -8,7 +8,7 @@ from typing import Final
 
 from popagent_agent.loop import AgentRun, TurnResult, run_turn
 from popagent_agent.stopping import StoppedError, StopSignal
-from popagent_chat.deps import ChatDeps
+from popagent_chat.deps import RunDeps
 from popagent_chat.turns.closing import BROKEN, STOPPED, Ending, failed, interrupted, stopped
 from popagent_chat.turns.context import TurnContext, snapshot
 from popagent_chat.turns.ending import end_turn
@@ -29,7 +29,7 @@ STATES: Final[dict[str, TurnState]] = {"error": "failed", "stopped": "stopped"}
 SNAPSHOT_RETRY_S: Final = 0.2
 
 
-async def carry_out(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> None:
+async def carry_out(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> None:
     """Run the turn to its end, whatever happens; the row is ended here, so that the worker has nothing to write.
 
     Raises:
@@ -44,7 +44,7 @@ async def carry_out(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream
         await end_turn(deps, lease, stream, ending)
 
 
-async def _answered_or_closed(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> Ending:
+async def _answered_or_closed(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> Ending:
     turn = lease.row
     try:
         with as_held():
@@ -66,7 +66,7 @@ async def _answered_or_closed(deps: ChatDeps, lease: Lease[LeasedTurn], stream: 
         return await failed(stream, "internal", BROKEN)
 
 
-async def _answered(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> Ending:
+async def _answered(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> Ending:
     stop = StopSignal()
     watch = asyncio.create_task(_stop_when_asked(lease, stop), name="turn stop")
     try:
@@ -82,7 +82,7 @@ async def _answered(deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream
     return Ending(state, result.error_class, usage.input_tokens, usage.output_tokens)
 
 
-async def _snapshot(deps: ChatDeps, lease: Lease[LeasedTurn]) -> TurnContext:
+async def _snapshot(deps: RunDeps, lease: Lease[LeasedTurn]) -> TurnContext:
     while True:
         try:
             return await snapshot(deps, lease.row)
@@ -93,7 +93,7 @@ async def _snapshot(deps: ChatDeps, lease: Lease[LeasedTurn]) -> TurnContext:
 
 
 async def _loop(
-    deps: ChatDeps, lease: Lease[LeasedTurn], stream: TurnStream, context: TurnContext, stop: StopSignal
+    deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream, context: TurnContext, stop: StopSignal
 ) -> TurnResult:
     return await run_turn(
         AgentRun(
@@ -103,7 +103,7 @@ async def _loop(
             message=context.message,
             max_steps=context.run.settings.supervisor_max_steps,
         ),
-        model=deps.models.client,
+        model=context.model,
         tools=toolset_for(context.run.agent.tools),
         intents=Intents(deps.pool, lease),
         emit=stream.emit,

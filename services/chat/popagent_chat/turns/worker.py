@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
 import orjson
 
-from popagent_bus import Bus
 from popagent_bus.live import LivePublisher
+from popagent_chat.deps import RunDeps
 from popagent_chat.turns import store
 from popagent_chat.turns.recovery import recover
 from popagent_chat.turns.run import carry_out
 from popagent_chat.turns.store import TURNS, LeasedTurn
 from popagent_chat.turns.stream import TurnStream
-from popagent_db.pool import Connection, Pool
+from popagent_db.pool import Connection
 from popagent_kit.clock import wire_time
 from popagent_proto import matrix
 from popagent_rows.leased import Holder, Lease, Outcome, Requeue, Take, Verdict
 from popagent_rows.pulse import Pulse
 from popagent_rows.worker import Slot, Worker
 from popagent_uistream.chunks import Chunk, start
-
-if TYPE_CHECKING:
-    from popagent_chat.deps import ChatDeps
 
 log = logging.getLogger(__name__)
 
@@ -34,15 +30,13 @@ WAKE = matrix.wake_subject("chat", "turns")
 class TurnWorker:
     """Claims turns into slots, runs them, and ends those whose lease ran out."""
 
-    def __init__(self, pool: Pool, bus: Bus, holder: Holder, *, slots: int) -> None:
-        self._pool = pool
-        self._bus = bus
-        self._deps: ChatDeps | None = None
+    def __init__(self, deps: RunDeps, holder: Holder, *, slots: int) -> None:
+        self._deps = deps
         self._waking: set[asyncio.Task[None]] = set()
         self.holder = holder
         self._worker: Worker[LeasedTurn] = Worker(
             TURNS,
-            pool,
+            deps.pool,
             holder,
             handler=self._work,
             failed=_put_back,
@@ -50,11 +44,10 @@ class TurnWorker:
             slots=slots,
         )
 
-    async def start(self, deps: ChatDeps, pulse: Pulse) -> None:
+    async def start(self, pulse: Pulse) -> None:
         """Begin; a wake-up from any replica makes this one look for due turns and for stops."""
-        self._deps = deps
         self._worker.start(pulse)
-        await self._bus.on_wake(WAKE, self._look)
+        await self._deps.bus.on_wake(WAKE, self._look)
 
     async def stop(self, grace_s: float) -> None:
         """Take no new turn; running ones get `grace_s`, then end interrupted with their text."""
@@ -68,7 +61,7 @@ class TurnWorker:
         """Make every replica look at its rows, this one at once."""
         self._worker.wake()
         self._worker.look_for_stops()
-        task = asyncio.create_task(self._bus.wake(WAKE), name="wake turns")
+        task = asyncio.create_task(self._deps.bus.wake(WAKE), name="wake turns")
         self._waking.add(task)
         task.add_done_callback(self._waking.discard)
 
@@ -82,7 +75,6 @@ class TurnWorker:
         self._worker.look_for_stops()
 
     async def _work(self, lease: Lease[LeasedTurn]) -> Outcome:
-        assert self._deps is not None
         stream = self._stream(lease)
         try:
             # What an earlier attempt had said is not said again.
@@ -95,11 +87,11 @@ class TurnWorker:
         turn = lease.row
 
         async def checkpoint(message: orjson.Fragment, next_chunk: int) -> None:
-            async with self._pool.acquire() as conn:
+            async with self._deps.pool.acquire() as conn:
                 await lease.run(conn, store.CHECKPOINT, message, next_chunk)
 
         return TurnStream(
-            LivePublisher(self._bus, matrix.live_subject("chat", "turns", turn.id)),
+            LivePublisher(self._deps.bus, matrix.live_subject("chat", "turns", turn.id)),
             checkpoint,
             opening=_opening(turn),
             message=turn.checkpoint,
