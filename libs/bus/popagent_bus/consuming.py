@@ -283,7 +283,7 @@ class Consuming:
             await durable.look()
         if self.durables:
             self._remove_listener = self.connection.on_reconnect(self._rebind)
-            self._watch = asyncio.get_running_loop().create_task(self._keep_looking(), name="consumer-watch")
+            self._watch = tasks.lasting(self._keep_looking, "consumer-watch")
 
     async def stop(self) -> None:
         """Fetch no more and finish what was fetched."""

@@ -1,11 +1,38 @@
-"""Ending tasks for certain."""
+"""Loops that go on whatever happens in them, and ending tasks for certain."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from popagent_kit.errors import AppError
+
 AGAIN_S: Final = 0.2
+# Between an error in a lasting loop and its next try.
+PAUSE_S: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+def lasting(work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio.Task[None]:
+    """Run `work()` as a task and, whenever it fails, log why and run it anew a second later; its return is the end.
+
+    For loops that nobody waits for: an error nobody thought of would otherwise end them in silence.
+    """
+
+    async def again_and_again() -> None:
+        while True:
+            try:
+                return await work()
+            except AppError as error:
+                log.warning("%s begins again: %s", name, error.message)
+            except Exception:
+                log.exception("%s failed by a defect of ours and begins again", name)
+            await asyncio.sleep(PAUSE_S)
+
+    return asyncio.get_running_loop().create_task(again_and_again(), name=name)
 
 
 async def end(*tasks: asyncio.Task[Any] | None) -> None:

@@ -203,7 +203,7 @@ class Exporter:
 
         self.outgoing.wake = wake
         wake()
-        self._task = loop.create_task(self._run(), name="telemetry-export")
+        self._task = tasks.lasting(self._run, "telemetry-export")
 
     async def stop(self) -> None:
         """Hand on what is left, within `EXPORT_TIMEOUT_S`, and end."""

@@ -50,7 +50,7 @@ class Gateway:
     async def start(self) -> None:
         """Listen to events and write the log of changes."""
         await self.hub.start()
-        self._writer = asyncio.create_task(self.audit_log.run(), name="log of changes")
+        self._writer = tasks.lasting(self.audit_log.run, "log of changes")
 
     async def stop(self) -> None:
         """Stop what `start` began; the log of changes is written out. The server has stopped before."""

@@ -4,6 +4,7 @@ import asyncio
 
 import asyncpg
 import httpx2
+import pytest
 
 import popagent_gateway
 from popagent_bus import Bus
@@ -11,9 +12,11 @@ from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import migrate
 from popagent_db.pool import Pool, open_pool
 from popagent_db.query import prepare_all
+from popagent_gateway import audit_store
 from popagent_gateway.audit import BATCH_ENTRIES, DROPPED, AuditLog, Entry
 from popagent_gateway.door import key_id
 from popagent_gateway.wiring import Gateway
+from popagent_kit import tasks
 from popagent_kit.clock import now
 from popagent_proto.chat.sessions import DeletedView, DeleteSession
 from popagent_testing.servers import PostgresServer
@@ -96,6 +99,30 @@ async def test_a_full_queue_drops_and_counts(pool: Pool) -> None:
 
     assert DROPPED._value.get() - before == 2
     assert len(await rows(pool, "/full")) == BATCH_ENTRIES + 1
+
+
+async def test_an_error_nobody_thought_of_does_not_end_the_log_of_changes(
+    pool: Pool, bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "PAUSE_S", 0.01)
+    failing = asyncio.Event()
+
+    async def fail(*_: object) -> int:
+        failing.set()
+        raise asyncpg.PostgresSyntaxError("nobody thought of this")
+
+    gateway = Gateway(make_settings(), bus, pool, own_health)
+    with monkeypatch.context() as broken:
+        broken.setattr(type(audit_store.APPEND), "run", fail)
+        await gateway.start()
+        gateway.audit_log.note(entry("/outlived"))
+        await asyncio.wait_for(failing.wait(), 5)
+    async with asyncio.timeout(5):
+        while not await rows(pool, "/outlived"):
+            await asyncio.sleep(0.01)
+    await gateway.stop()
+
+    assert len(await rows(pool, "/outlived")) == 1
 
 
 async def test_old_entries_are_removed(pool: Pool) -> None:

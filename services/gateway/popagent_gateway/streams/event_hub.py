@@ -64,7 +64,7 @@ class EventHub:
             if self._health is not None:
                 listener.tell_health(self._health)
             if self._watch is None or self._watch.done():
-                self._watch = asyncio.create_task(self._watch_health(), name="health for event streams")
+                self._watch = tasks.lasting(self._watch_health, "health for event streams")
 
     def remove(self, listener: Listener) -> None:
         """Forget the listener; health is no longer asked for when it was the last who wanted it."""
