@@ -19,6 +19,10 @@ handlers = Handlers[ChatDeps]()
 NULLABLE = {"default_model"}
 
 
+class SettingsMissingError(ConfigurationError):
+    """The agent runtime settings are missing from the database. Restore a backup."""
+
+
 @handlers.answers(GetAgentRuntime)
 async def get_agent_runtime(deps: ChatDeps, query: GetAgentRuntime) -> AgentRuntimeView:
     """Return the stored settings."""
@@ -81,9 +85,9 @@ async def stored_settings(conn: Connection) -> AgentRuntimeView:
     """Return the settings.
 
     Raises:
-        ConfigurationError: The row is missing; nothing recreates it.
+        SettingsMissingError: The row is missing; nothing recreates it.
     """
     found = await store.GET.first(conn)
     if found is None:
-        raise ConfigurationError("The agent runtime settings are missing from the database. Restore a backup.")
+        raise SettingsMissingError
     return found

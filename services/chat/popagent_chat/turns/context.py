@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from pydantic import BaseModel
+
 from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
 from popagent_chat.agents import store as agents
 from popagent_chat.agents.store import AgentRow
 from popagent_chat.deps import RunDeps
-from popagent_chat.runtime_settings.handlers import stored_settings
+from popagent_chat.runtime_settings import store as runtime_settings
+from popagent_chat.runtime_settings.handlers import SettingsMissingError
 from popagent_chat.sessions import store as sessions
 from popagent_chat.threads import store as threads
 from popagent_chat.turns.store import LeasedTurn
+from popagent_chat.workspaces import store as workspaces
 from popagent_chat.workspaces.folder import open_folder
-from popagent_chat.workspaces.handlers import workspace_for
+from popagent_db.query import Query
 from popagent_kit.errors import ConfigurationError
 from popagent_models.client import ModelClient
 from popagent_proto.chat.settings import AgentRuntimeView
@@ -51,6 +55,27 @@ class _Stored:
     workspace: WorkspaceView
     history: Sequence[dict[str, Any]]
     message: dict[str, Any]
+
+
+class BegunWith(BaseModel):
+    """What a run begins with, as JSON of one statement; None where a row is missing."""
+
+    settings: AgentRuntimeView | None
+    agent: AgentRow | None
+    workspace: WorkspaceView
+
+
+# The slices' own statements, asked together: $1 names the agent, $2 the session.
+_WORKSPACE_ID: Final = f"(select s.workspace_id from ({sessions.GET.sql.replace('$1', '$2')}) s)"
+BEGUN_WITH: Final = Query(
+    BegunWith,
+    f"""
+    select
+        (select to_json(x) from ({runtime_settings.GET.sql}) x) as settings,
+        (select to_json(x) from ({agents.GET.sql}) x) as agent,
+        (select to_json(x) from ({workspaces.GET.sql.replace("$1", _WORKSPACE_ID)}) x) as workspace
+    """,
+)
 
 
 async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
@@ -92,15 +117,15 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
 
 
 async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
-    async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
-        settings = await stored_settings(conn)
-        agent = await agents.GET.first(conn, agents.ORCHESTRATOR)
-        if agent is None:
-            raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
-        session = await sessions.GET.one(conn, turn.session_id)
-        workspace = await workspace_for(conn, session.workspace_id)
+    # Two statements, each at one moment; nobody writes in a thread while a turn of it runs.
+    async with deps.pool.acquire() as conn:
+        begun = await BEGUN_WITH.one(conn, agents.ORCHESTRATOR, turn.session_id)
         branch = await threads.BRANCH.all(
             conn, turn.session_id, turn.user_message_id, HISTORY_MESSAGES + 1, HISTORY_BYTES
         )
+    if begun.settings is None:
+        raise SettingsMissingError
+    if begun.agent is None:
+        raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
     *history, message = (stored.ui() for stored in branch)
-    return _Stored(settings, agent, workspace, history, message)
+    return _Stored(begun.settings, begun.agent, begun.workspace, history, message)
