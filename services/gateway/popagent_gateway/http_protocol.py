@@ -44,6 +44,7 @@ class DoorProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._in_head = True
+        self._parts = 0  # heads and messages that ended
         self._head_bytes = 0
         self._framing_bytes = 0
         self._body_bytes = 0
@@ -64,17 +65,14 @@ class DoorProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
-        began_in_head, body_before = self._in_head, self._body_bytes
-        if began_in_head and self._head_timer is None:
+        if self._in_head and self._head_timer is None:
             self._await_head()
+        parts_before, body_before = self._parts, self._body_bytes
         try:
             self.parser.feed_data(data)
-            if self._in_head:
-                self._head_bytes += len(data) if began_in_head else 0
-                self._check_head()
-            else:
-                self._framing_bytes += 0 if began_in_head else len(data) - (self._body_bytes - body_before)
-                self._check_framing()
+            # What one read brings is bounded; what counts is a head, or a body's framing, that goes on and on.
+            if self._parts == parts_before:
+                self._count(len(data), len(data) - (self._body_bytes - body_before))
         except httptools.HttpParserUpgrade:
             # Nothing is upgraded here; what was asked is answered in HTTP/1.1, and then the connection ends.
             return
@@ -95,7 +93,7 @@ class DoorProtocol(HttpToolsProtocol):
         """A request begins."""
         super().on_message_begin()
         self._in_head = True
-        self._head_bytes = self._framing_bytes = self._body_bytes = 0
+        self._framing_bytes = self._body_bytes = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; a trailer is none, since decisions were made before it came."""
@@ -105,6 +103,7 @@ class DoorProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the request, unless its head says two things at once."""
         self._in_head = False
+        self._parts += 1
         self._stop_waiting()
         self._head_bytes = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         self._check_head()
@@ -127,6 +126,7 @@ class DoorProtocol(HttpToolsProtocol):
         """The next byte belongs to a head."""
         super().on_message_complete()
         self._in_head = True
+        self._parts += 1
         self._head_bytes = 0
 
     # What is refused, and how
@@ -147,6 +147,14 @@ class DoorProtocol(HttpToolsProtocol):
                 "head",
                 f"Request line and headers have more than {HEAD_BYTES:,} bytes.",
             )
+
+    def _count(self, size: int, framing: int) -> None:
+        if self._in_head:
+            self._head_bytes += size
+            self._check_head()
+        else:
+            self._framing_bytes += framing
+            self._check_framing()
 
     def _check_framing(self) -> None:
         if self._framing_bytes > FRAMING_BYTES + FRAMING_SHARE * self._body_bytes:

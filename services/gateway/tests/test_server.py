@@ -141,6 +141,23 @@ async def test_a_body_has_one_framing_and_its_trailers_say_nothing(bus: Bus, poo
     assert [status for status, _ in answers] == [status for _, status in requests]
 
 
+async def test_large_requests_that_arrive_at_once_are_no_large_heads(served: Served) -> None:
+    body = b'{"title": "' + b"x" * 2 * HEAD_BYTES + b'"}'
+    one = (
+        b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n\r\n" % len(body)
+    ) + body
+
+    async with asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+        writer.write(one * 5 + one.replace(b"content-type", b"connection: close\r\ncontent-type"))
+        answers = await reader.read()
+        writer.close()
+
+    assert answers.count(b"HTTP/1.1 422") == 6
+    assert answers.count(b"title must have between 1 and 200 characters") == 6
+
+
 async def test_a_body_that_is_all_framing_is_refused(served: Served) -> None:
     head = (
         b"POST /api/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
