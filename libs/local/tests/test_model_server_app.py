@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 
 from popagent_local.model_server.app import Models, build_app
 from popagent_local.model_server.embeddings import BATCH, DIMENSIONS, Embedded, mean_pooled
+from popagent_local.model_server.shim import BadRequestError
 from popagent_local.model_server.upstream import Upstream
 
 KEY = "the-key-of-this-test"
@@ -41,18 +42,21 @@ class Listener:
 
     def __init__(self) -> None:
         self.words: list[str] = []
+        self.decision: list[str] | None = None
+        """Said before `words`, in answer to the first question."""
         self.go = asyncio.Semaphore(1_000)
         self.asked: list[dict[str, Any]] = []
         self.arrived = asyncio.Event()
         self.hung_up = asyncio.Event()
         self.error: Response | None = None
+        self.error_from = 1
         self.silent = False
         self.finish_reason: str | None = "stop"
 
     async def answer(self, request: Request) -> Response:
         self.asked.append(json.loads(await request.body()))
         self.arrived.set()
-        if self.error is not None:
+        if self.error is not None and len(self.asked) >= self.error_from:
             return self.error
         if self.silent:
             while (await request.receive())["type"] != "http.disconnect":
@@ -69,13 +73,14 @@ class Listener:
             progress = {"total": 9, "cache": 0, "processed": 0, "time_ms": 0}
             yield self.event({"role": "assistant", "content": None}, prompt_progress=progress)
             yield self.event({"role": "assistant", "content": None}, prompt_progress={**progress, "processed": 9})
-            for word in self.words:
+            words, self.decision = (self.words if self.decision is None else self.decision), None
+            for word in words:
                 await self.go.acquire()
                 yield self.event({"content": word})
             if self.finish_reason is None:
                 return
             yield self.event({}, finish_reason=self.finish_reason)
-            usage = {"prompt_tokens": 9, "completion_tokens": len(self.words)}
+            usage = {"prompt_tokens": 9, "completion_tokens": len(words)}
             yield b"data: " + json.dumps({"choices": [], "usage": usage, "timings": {}}).encode() + b"\n\n"
             yield b"data: [DONE]\n\n"
         except asyncio.CancelledError:
@@ -87,6 +92,16 @@ class Listener:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
         body = {"id": "x", "created": 1, "model": "tiny", "object": "chat.completion.chunk", "choices": [choice]}
         return b"data: " + json.dumps({**body, **more}, ensure_ascii=False).encode() + b"\n\n"
+
+
+class Readable:
+    """Grammars that a test can read."""
+
+    def of_schema(self, schema: dict[str, Any]) -> str:
+        return json.dumps(schema)
+
+    def of_text(self) -> str:
+        return '"text"'
 
 
 class Letters:
@@ -121,7 +136,7 @@ def listener() -> Listener:
 
 @pytest.fixture
 def models() -> Models:
-    return Models(KEY, "tiny", 8_192, json.dumps, embedder=Letters())
+    return Models(KEY, "tiny", 8_192, Readable(), embedder=Letters())
 
 
 @pytest.fixture
@@ -150,22 +165,35 @@ def said(events: list[dict[str, Any]]) -> str:
 async def test_an_answer_streams_while_the_model_is_still_writing(
     client: httpx2.AsyncClient, listener: Listener
 ) -> None:
-    listener.words = ['{"tool": "no', 'ne", "answer": "On', "e tw", "o", '"}']
-    listener.go = asyncio.Semaphore(2)
+    listener.decision = ['{"tool": "no', 'ne"}']
+    listener.words = ["On", "e tw", "o"]
+    listener.go = asyncio.Semaphore(3)
 
     async with client.stream("POST", "/v1/chat/completions", json={**ASK, "tools": [READ], "stream": True}) as response:
         seen = ""
         async for line in response.aiter_lines():
-            if '"content":"On"' in line:
-                listener.go.release()
-            if '"content":"e tw"' in line:
-                listener.go.release()
+            if '"content":"On"' in line or '"content":"e tw"' in line:
                 listener.go.release()
             seen += line + "\n"
 
     assert seen.count('"content":"') == 3
+    assert seen.count('"role":"assistant"') == 1
     assert seen.rstrip().endswith("data: [DONE]")
     assert '"finish_reason":"stop"' in seen
+    assert [json.loads(question["grammar"]) for question in listener.asked][1] == "text"
+
+
+async def test_the_second_question_refused_is_an_error_in_the_stream(
+    client: httpx2.AsyncClient, listener: Listener
+) -> None:
+    listener.decision = ['{"tool": "none"}']
+    listener.error = JSONResponse({"error": {"message": "too long"}}, 400)
+    listener.error_from = 2
+
+    events, text = await stream_of(client, {**ASK, "tools": [READ]})
+
+    assert events[-1] == {"error": {"message": "too long"}}
+    assert "[DONE]" not in text
 
 
 async def test_a_tool_call_has_the_standard_form(client: httpx2.AsyncClient, listener: Listener) -> None:
@@ -178,7 +206,7 @@ async def test_a_tool_call_has_the_standard_form(client: httpx2.AsyncClient, lis
     assert calls[0]["function"] == {"name": "read", "arguments": ""}
     assert "".join(call["function"]["arguments"] for call in calls) == '{"path": "README.md"}'
     assert [e["choices"][0]["finish_reason"] for e in events if e["choices"]][-1] == "tool_calls"
-    assert events[-1]["usage"] == {"prompt_tokens": 9, "completion_tokens": 4}
+    assert events[-1]["usage"] == {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
     assert ": 9 of 9 tokens read" in text
     assert json.loads(listener.asked[0]["grammar"])["anyOf"]
 
@@ -198,7 +226,8 @@ async def test_a_plain_answer_is_passed_on_with_every_sign(client: httpx2.AsyncC
 async def test_without_streaming_the_answer_comes_whole(
     client: httpx2.AsyncClient, listener: Listener, tools: list[Any]
 ) -> None:
-    listener.words = ['{"tool": "none", ', '"answer": "Yes"}'] if tools else ["Y", "es"]
+    listener.decision = ['{"tool": ', '"none"}'] if tools else None
+    listener.words = ["Y", "es"]
 
     answer = (await client.post("/v1/chat/completions", json={**ASK, "tools": tools})).json()
 
@@ -253,7 +282,8 @@ async def test_a_model_that_breaks_off_is_not_taken_for_an_end(client: httpx2.As
     events, text = await stream_of(client, ASK)
     whole = await client.post("/v1/chat/completions", json={**ASK, "tools": [READ]})
 
-    assert said(events) == "Half"
+    assert said(events[:-1]) == "Half"
+    assert "error" in events[-1]
     assert "[DONE]" not in text
     assert whole.status_code == 503
 
@@ -333,10 +363,11 @@ async def test_bodies_that_are_no_json_or_too_large_are_refused(client: httpx2.A
 
 
 async def test_a_schema_that_is_no_grammar_is_the_clients_error(client: httpx2.AsyncClient, models: Models) -> None:
-    def refuse(schema: dict[str, Any]) -> str:
-        raise ValueError("unknown type 'colour'")
+    class Strict(Readable):
+        def of_schema(self, schema: dict[str, Any]) -> str:
+            raise BadRequestError("unknown type 'colour'", field="tools")
 
-    models.compile_grammar = refuse
+    models.grammars = Strict()
 
     answer = await client.post("/v1/chat/completions", json={**ASK, "tools": [READ]})
 

@@ -9,7 +9,7 @@ import pytest
 
 from popagent_local.model_server import shim
 from popagent_local.model_server.prompt import decision_messages
-from popagent_local.model_server.reply import DecisionReply, completion
+from popagent_local.model_server.reply import Reply, completion
 from popagent_local.model_server.schema import decision_schema, narrow
 from popagent_local.model_server.shim import BadRequestError, plan
 
@@ -34,7 +34,6 @@ def tools_in(schema: dict[str, Any]) -> list[str]:
     [
         (None, ["read", "list", "none"]),
         ("auto", ["read", "list", "none"]),
-        ("none", ["none"]),
         ("required", ["read", "list"]),
         ({"type": "function", "function": {"name": "list"}}, ["list"]),
     ],
@@ -42,8 +41,17 @@ def tools_in(schema: dict[str, Any]) -> list[str]:
 def test_tool_choice_leaves_only_the_allowed_branches(choice: Any, branches: list[str]) -> None:
     planned = plan({"messages": [USER], "tools": [READ, LIST], "tool_choice": choice})
 
-    assert planned.schema is not None
-    assert tools_in(planned.schema) == branches
+    assert planned.decision_schema is not None
+    assert tools_in(planned.decision_schema) == branches
+    assert (planned.answer is not None) == ("none" in branches)
+
+
+def test_without_a_choice_there_is_nothing_to_decide() -> None:
+    planned = plan({"messages": [USER], "tools": [READ, LIST], "tool_choice": "none"})
+
+    assert planned.decision is None
+    assert planned.answer is not None
+    assert planned.answer["messages"][1]["content"] == "What is this?\n\nReply to me now, in Markdown, without JSON."
 
 
 def test_the_prompt_of_a_step_begins_with_that_of_the_step_before() -> None:
@@ -59,10 +67,14 @@ def test_the_prompt_of_a_step_begins_with_that_of_the_step_before() -> None:
     plans = [plan({"messages": messages, "tools": [READ, LIST]}) for messages in (first, second, third)]
     last = plan({"messages": third, "tools": [READ, LIST], "tool_choice": "none"})
 
-    prompts = [planned.body["messages"] for planned in plans]
+    prompts = [(planned.decision or {})["messages"] for planned in plans]
+    answers = [(planned.answer or {})["messages"] for planned in [*plans, last]]
     assert prompts[1][: len(prompts[0])] == prompts[0]
     assert prompts[2][: len(prompts[1])] == prompts[1]
-    assert last.body["messages"] == prompts[2]
+    for told, asked in zip([*prompts, prompts[2]], answers, strict=True):
+        assert asked[:-1] == told[:-1]
+        assert asked[-1]["content"].startswith(told[-1]["content"])
+    assert answers[1][-1]["content"].endswith("\n\nNow answer this in Markdown, without JSON: What is this?")
     assert prompts[1][2:] == [
         {"role": "assistant", "content": '{"tool": "read", "arguments": {"path": "README.md"}}'},
         {"role": "user", "content": 'Result of read {"path": "README.md"}:\nIt is a test.'},
@@ -78,7 +90,7 @@ def test_tools_are_told_with_their_parameters() -> None:
         limit={"anyOf": [{"type": "integer"}, {"type": "null"}]},
     )
 
-    system = plan({"messages": [USER], "tools": [READ, kinds]}).body["messages"][0]["content"]
+    system = (plan({"messages": [USER], "tools": [READ, kinds]}).decision or {})["messages"][0]["content"]
 
     assert "Tool read(path: string, line?: integer): Do read.\n  path: Below the workspace." in system
     assert 'Tool find(what: "file" | "folder", names?: array of string, limit?: integer | null)' in system
@@ -93,8 +105,8 @@ def test_several_system_messages_and_parts_become_one_text() -> None:
 
     planned = plan({"messages": messages})
 
-    assert planned.schema is None
-    assert planned.body["messages"] == [
+    assert planned.is_plain
+    assert (planned.answer or {})["messages"] == [
         {"role": "system", "content": "One.\n\nTwo.\nThree."},
         {"role": "user", "content": "Hello"},
     ]
@@ -111,7 +123,7 @@ def test_several_calls_of_one_step_are_told_one_after_the_other_with_their_resul
 
     told = decision_messages(messages, [], "none")
 
-    assert [message["content"].splitlines()[-1] for message in told[2:]] == [
+    assert [message["content"].splitlines()[-1] for message in told[1:]] == [
         '{"tool": "none", "answer": "I look."}',
         '{"tool": "read", "arguments": {"path": "1"}}',
         "one",
@@ -132,15 +144,14 @@ def test_results_without_tools_still_lead_to_an_answer() -> None:
 
     planned = plan({"messages": messages})
 
-    assert planned.schema is not None
-    assert tools_in(planned.schema) == ["none"]
+    assert (planned.decision, planned.is_plain) == (None, False)
+    assert (planned.answer or {})["messages"][-1]["role"] == "user"
 
 
 def test_a_tool_may_be_called_none() -> None:
     planned = plan({"messages": [USER], "tools": [function("none"), READ]})
 
-    assert planned.schema is not None
-    assert tools_in(planned.schema) == ["none", "read", "none_"]
+    assert tools_in(planned.decision_schema or {}) == ["none", "read", "none_"]
     assert planned.no_tool == "none_"
 
 
@@ -151,11 +162,10 @@ def test_an_answer_has_the_format_asked_for_also_beside_tools() -> None:
     beside = plan({"messages": [USER], "tools": [READ], "response_format": wanted})
     alone = plan({"messages": [USER], "response_format": wanted})
 
-    assert beside.raw_answer
-    assert beside.schema is not None
-    answer = beside.schema["anyOf"][-1]["properties"]["answer"]
-    assert answer == {"type": "object", "properties": {"n": {"type": "integer"}}}
-    assert alone.body["response_format"] == wanted
+    assert beside.answer_schema is not None
+    assert beside.answer_schema["properties"] == {"n": {"type": "integer"}}
+    assert (beside.answer or {})["messages"][-1]["content"].endswith("as JSON: What is this?")
+    assert (alone.answer or {})["response_format"] == wanted
 
 
 @pytest.mark.parametrize(
@@ -198,9 +208,10 @@ def test_what_the_model_does_not_know_is_not_passed_on() -> None:
 
     planned = plan(body)
 
-    assert planned.body["seed"] == 7
-    assert not {"user", "store", "grammar"} & planned.body.keys()
-    assert planned.body["max_tokens"] == shim.DEFAULT_MAX_TOKENS
+    assert planned.answer is not None
+    assert planned.answer["seed"] == 7
+    assert not {"user", "store", "grammar"} & planned.answer.keys()
+    assert planned.answer["max_tokens"] == shim.DEFAULT_MAX_TOKENS
 
 
 def test_references_are_put_in_place_and_recursion_ends() -> None:
@@ -217,7 +228,7 @@ def test_references_are_put_in_place_and_recursion_ends() -> None:
 
 
 def test_a_tool_without_parameters_takes_an_empty_object() -> None:
-    schema = decision_schema([{"name": "now"}], None)
+    schema = decision_schema([{"name": "now"}], may_answer=False)
 
     assert schema["properties"]["arguments"]["properties"] == {}
 
@@ -231,10 +242,13 @@ def upstream_chunks(text: str, finish_reason: str | None = "stop") -> list[dict[
     return [*chunks, {**base, "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}]
 
 
-def replied(text: str, finish_reason: str | None = "stop") -> dict[str, Any]:
-    planned = plan({"messages": [USER], "tools": [READ], "stream_options": {"include_usage": True}})
-    reply = DecisionReply(planned)
-    return completion(chunk for event in upstream_chunks(text, finish_reason) for chunk in reply.feed(event))
+def replied(decision: str, finish_reason: str | None = "stop", answer: str | None = None) -> dict[str, Any]:
+    reply = Reply("none")
+    chunks = [chunk for event in upstream_chunks(decision, finish_reason) for chunk in reply.decision(event)]
+    if answer is not None:
+        assert reply.chose_to_answer
+        chunks += [chunk for event in upstream_chunks(answer) for chunk in reply.answer(event)]
+    return completion([*chunks, reply.usage()])
 
 
 def test_a_call_becomes_a_standard_tool_call() -> None:
@@ -246,14 +260,16 @@ def test_a_call_becomes_a_standard_tool_call() -> None:
     assert call["type"] == "function"
     assert call["id"].startswith("call_")
     assert call["function"] == {"name": "read", "arguments": '{"path": "a"}'}
-    assert whole["usage"] == {"prompt_tokens": 3, "completion_tokens": 4}
+    assert whole["usage"] == {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
 
 
-def test_an_answer_becomes_content() -> None:
-    choice = replied('{"tool": "none", "answer": "Yes,\\nit is."}')["choices"][0]
+def test_an_answer_follows_the_decision_for_no_tool_as_one_reply() -> None:
+    whole = replied('{"tool": "none"}', answer="Yes,\nit is.")
 
+    choice = whole["choices"][0]
     assert choice["message"] == {"role": "assistant", "content": "Yes,\nit is."}
     assert choice["finish_reason"] == "stop"
+    assert whole["usage"] == {"prompt_tokens": 3, "completion_tokens": 8, "total_tokens": 11}
 
 
 @pytest.mark.parametrize("reason", ["length", "stop"])
@@ -265,4 +281,4 @@ def test_a_decision_that_breaks_off_says_so(reason: str) -> None:
 
 def test_a_reply_without_an_end_is_no_completion() -> None:
     with pytest.raises(ValueError, match="finish reason"):
-        replied('{"tool": "none", "answer": "Y', None)
+        replied('{"tool": "read", "arguments": {}}', None)

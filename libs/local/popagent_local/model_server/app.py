@@ -16,9 +16,9 @@ from starlette.types import ASGIApp
 from popagent_kit.errors import AppError, NotFoundError, UnavailableError
 from popagent_local.model_server import chat, embedding_route, shim
 from popagent_local.model_server.artefacts import EMBEDDING_MODEL_ID
-from popagent_local.model_server.chat import CompileGrammar
 from popagent_local.model_server.door import KeyRequired, json_body, on_app_error, on_http_error, until_client_leaves
 from popagent_local.model_server.embeddings import DIMENSIONS, MAX_TOKENS, Embedder
+from popagent_local.model_server.grammar import Grammars
 from popagent_local.model_server.upstream import Upstream
 
 LOADING_RETRY_S: Final = 2
@@ -37,7 +37,7 @@ class Models:
     api_key: str = field(repr=False)
     chat_id: str
     context: int
-    compile_grammar: CompileGrammar
+    grammars: Grammars
     upstream: Upstream | None = None
     embedder: Embedder | None = None
     began_at: int = field(default_factory=lambda: int(time.time()))
@@ -84,7 +84,7 @@ async def _chat(request: Request) -> Response:
     _check_model(body, models.chat_id)
     if models.upstream is None:
         raise UnavailableError("The chat model is loading.", retry_after_s=LOADING_RETRY_S)
-    return await until_client_leaves(request, chat.answer(models.upstream, models.compile_grammar, plan))
+    return await until_client_leaves(request, chat.answer(models.upstream, models.grammars, plan))
 
 
 async def _embeddings(request: Request) -> Response:

@@ -36,6 +36,7 @@ class LlamaProcess:
     model: Path
     alias: str
     threads: int
+    prompt_threads: int
     context: int
     key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     process: asyncio.subprocess.Process | None = field(default=None, init=False)
@@ -47,7 +48,8 @@ class LlamaProcess:
             UnavailableError: The process ended before, for example because the file is no model.
         """
         command = [sys.executable, "-m", __name__, "--parent", str(os.getpid()), "--model", str(self.model)]
-        command += ["--alias", self.alias, "--threads", str(self.threads), "--context", str(self.context)]
+        command += ["--alias", self.alias, "--context", str(self.context)]
+        command += ["--threads", str(self.threads), "--prompt-threads", str(self.prompt_threads)]
         # Threads that wait for each other by spinning are a tenth as fast beside other work; these sleep.
         env = {**os.environ, KEY_VARIABLE: self.key, "OMP_WAIT_POLICY": "passive"}
         pipe = asyncio.subprocess.PIPE
@@ -78,6 +80,7 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--alias", required=True)
     parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--prompt-threads", type=int, required=True)
     parser.add_argument("--context", type=int, required=True)
     options = parser.parse_args()
     die_with_parent(signal.SIGKILL, options.parent)
@@ -92,7 +95,7 @@ def main() -> None:
     params.n_batch = BATCH_TOKENS
     params.n_ubatch = BATCH_TOKENS
     params.cpuparams.n_threads = options.threads
-    params.cpuparams_batch.n_threads = options.threads
+    params.cpuparams_batch.n_threads = options.prompt_threads
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.hostnames = ["127.0.0.1"]
     params.port = 0

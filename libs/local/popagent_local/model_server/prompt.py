@@ -25,10 +25,13 @@ say. Use a tool to find out or to get something done; answer from its result. Us
 arithmetic and common knowledge, and as soon as a result has what you need. When asked to explain or describe \
 something that lies where a tool can look, look first."""
 
-ANSWER_ONLY: Final = """\
-# Form
-You write one JSON object and nothing else:
-{{"tool": "{none}", "answer": TEXT}} is your reply to the user, in Markdown."""
+# Said after the decision to use no tool. The answer is asked for as plain text, since inside of JSON a small model
+# does not know when to stop. Stands at the very end, so that all before it is found in the prompt cache.
+ANSWER_NOW: Final = "Reply to me now, in Markdown, without JSON."
+ANSWER_THIS: Final = "Now answer this in Markdown, without JSON: {question}"
+ANSWER_AS_JSON: Final = "Now answer this as JSON: {question}"
+# Of a long message the end is repeated: what is asked comes last.
+QUESTION_CHARACTERS: Final = 400
 
 
 def text_of(content: Any) -> str:
@@ -59,9 +62,9 @@ def decision_messages(
 ) -> list[dict[str, str]]:
     """Return the conversation as decisions and results, with the tools explained in the system message."""
     system, rest = fold_system(messages)
-    described = "\n".join(describe(tool) for tool in tools)
-    rules = (RULES if tools else ANSWER_ONLY).format(tools=described, none=no_tool)
-    out = [{"role": "system", "content": f"{system}\n\n{rules}" if system else rules}]
+    rules = RULES.format(tools="\n".join(describe(tool) for tool in tools), none=no_tool) if tools else ""
+    head = "\n\n".join(text for text in (system, rules) if text)
+    out = [{"role": "system", "content": head}] if head else []
     results = {str(m.get("tool_call_id")): text_of(m.get("content")) for m in rest if m.get("role") == "tool"}
     for message in rest:
         role = message.get("role")
@@ -69,6 +72,23 @@ def decision_messages(
             out.append({"role": "user", "content": text_of(message.get("content"))})
         elif role == "assistant":
             out.extend(_assistant(message, results, no_tool))
+    return out
+
+
+def answer_messages(told: Sequence[Message], messages: Sequence[Message], *, as_json: bool) -> list[dict[str, str]]:
+    """Return `told` (see `decision_messages`) with the demand for an answer to the last of `messages`."""
+    out = [dict(message) for message in told]
+    if out[-1]["role"] != "user":
+        out.append({"role": "user", "content": ""})
+    asked = next((text_of(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), "")
+    question = asked[-QUESTION_CHARACTERS:]
+    if as_json:
+        demand = ANSWER_AS_JSON.format(question=question)
+    else:
+        # After a result the question is some way back, and forgotten.
+        is_near = messages[-1].get("role") == "user"
+        demand = ANSWER_NOW if is_near else ANSWER_THIS.format(question=question)
+    out[-1]["content"] = f"{out[-1]['content']}\n\n{demand}".lstrip()
     return out
 
 

@@ -22,18 +22,20 @@ SPACING: Final = {"whitespace_flexible": False, "item_separator": ", ", "key_sep
 NO_TOOL: Final = "none"
 
 
-def decision_schema(
-    tools: Sequence[Mapping[str, Any]], answer: Mapping[str, Any] | None, no_tool: str = NO_TOOL
-) -> dict[str, Any]:
-    """Return the schema of one decision: a call of one of `tools` (function objects), or an answer of schema `answer`.
+def decision_schema(tools: Sequence[Mapping[str, Any]], *, may_answer: bool, no_tool: str = NO_TOOL) -> dict[str, Any]:
+    """Return the schema of one decision: a call of one of `tools` (function objects), or `no_tool`, if allowed.
 
-    No answer is allowed when `answer` is None; there must be at least one branch.
+    There must be at least one branch.
     """
     branches = [_object(tool={"const": tool["name"]}, arguments=parameters_of(tool)) for tool in tools]
-    if answer is not None:
-        branches.append(_object(tool={"const": no_tool}, answer=dict(answer)))
-    whole = branches[0] if len(branches) == 1 else {"anyOf": branches}
-    return {**whole, "x-guidance": SPACING}
+    if may_answer:
+        branches.append(_object(tool={"const": no_tool}))
+    return spaced(branches[0] if len(branches) == 1 else {"anyOf": branches})
+
+
+def spaced(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `schema` with the order to write no white space but one blank after commas and colons."""
+    return {**schema, "x-guidance": SPACING}
 
 
 def name_for_no_tool(tools: Sequence[Mapping[str, Any]]) -> str:

@@ -8,7 +8,7 @@ import logging
 import signal
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
 
@@ -16,6 +16,7 @@ from popagent_kit.errors import ConfigurationError, UnavailableError
 from popagent_local.model_server import weights
 from popagent_local.model_server.app import Models, build_app
 from popagent_local.model_server.embeddings import MiniLm
+from popagent_local.model_server.grammar import LlamaGrammars
 from popagent_local.model_server.llama import LlamaProcess
 from popagent_local.model_server.settings import ModelServerSettings
 from popagent_local.model_server.upstream import Upstream
@@ -25,13 +26,6 @@ log = logging.getLogger(__name__)
 HOST: Final = "127.0.0.1"
 # Streams are cut at a stop: their words come from a process that is ended first.
 GRACE_S: Final = 1
-
-
-def compile_grammar(schema: dict[str, Any]) -> str:
-    """Return the grammar of `schema` in the language of the installed llama.cpp."""
-    import xllamacpp  # noqa: PLC0415 (a native library that tests of the door do not need)
-
-    return str(xllamacpp.json_schema_to_grammar(schema))
 
 
 class Door(uvicorn.Server):
@@ -53,8 +47,10 @@ async def serve(port: int, api_key: str, settings: ModelServerSettings) -> None:
     found = await asyncio.to_thread(weights.paths, settings)
     if found is None:
         raise ConfigurationError("The weights are not complete. Run: popagent model pull")
-    llama = LlamaProcess(found.chat, found.chat_id, settings.thread_count(), settings.context)
-    models = Models(api_key, found.chat_id, settings.context, compile_grammar)
+    llama = LlamaProcess(
+        found.chat, found.chat_id, settings.thread_count(), settings.prompt_thread_count(), settings.context
+    )
+    models = Models(api_key, found.chat_id, settings.context, LlamaGrammars())
     config = uvicorn.Config(
         build_app(models),
         host=HOST,

@@ -19,7 +19,7 @@ class ModelServerSettings(WeightSettings):
     threads: int | None = setting(
         "POPAGENT_MODEL_THREADS",
         None,
-        description="Threads of the embedded model; the machine's cores less one when empty.",
+        description="Threads of the embedded model; when empty, all cores read a prompt, and all but one write.",
         ge=1,
         le=256,
     )
@@ -32,5 +32,9 @@ class ModelServerSettings(WeightSettings):
     )
 
     def thread_count(self) -> int:
-        """Return the threads to use."""
+        """Return the threads that write."""
         return self.threads or spare_cores()
+
+    def prompt_thread_count(self) -> int:
+        """Return the threads that read a prompt, which halves the wait for the first word on two cores."""
+        return self.threads or os.cpu_count() or 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from popagent_kit.errors import AppError
 from popagent_local.model_server import prompt
-from popagent_local.model_server.schema import decision_schema, name_for_no_tool, narrow
+from popagent_local.model_server.schema import NO_TOOL, decision_schema, name_for_no_tool, narrow, spaced
 
 ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 TOOL_NAME: Final = re.compile(r"\A[A-Za-z0-9_.-]{1,128}\Z")
@@ -24,7 +24,6 @@ PLAIN_TEMPERATURE: Final = 0.2
 # Small models fall into saying the same sentence for ever. Copying this many tokens in a row, from the text or from
 # oneself, is taken for a quotation; beyond, each further one becomes less likely.
 NO_LOOPS: Final = {"dry_multiplier": 0.8, "dry_base": 1.5, "dry_allowed_length": 20, "dry_penalty_last_n": 1_024}
-TEXT_ANSWER: Final = {"type": "string", "minLength": 1}
 
 
 class BadRequestError(AppError):
@@ -36,17 +35,19 @@ class BadRequestError(AppError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What goes to the model, and how to read what comes back.
+    """What goes to the model. First the decision, if there is one to make; then the answer, if no tool was chosen.
 
-    `schema` is the decision's, None for a plain answer; then the model's reply is passed on as it is.
+    `answer_schema` is the form that an answer beside tools must have, None for text.
     """
 
-    body: dict[str, Any]
     stream: bool
     include_usage: bool
-    schema: dict[str, Any] | None = None
-    no_tool: str = "none"
-    raw_answer: bool = False
+    decision: dict[str, Any] | None = None
+    decision_schema: dict[str, Any] | None = None
+    answer: dict[str, Any] | None = None
+    answer_schema: dict[str, Any] | None = None
+    is_plain: bool = False
+    no_tool: str = NO_TOOL
 
 
 @dataclass(frozen=True)
@@ -71,23 +72,32 @@ def plan(request: Any) -> Plan:
         raise BadRequestError("Only one choice a request is offered.", field="n")
     answer_format = _response_format(request.get("response_format"))
     tools = _tool_use(request)
-    stream = request.get("stream") is True
     options = request.get("stream_options")
     include_usage = isinstance(options, dict) and options.get("include_usage") is True
+    about = Plan(stream=request.get("stream") is True, include_usage=include_usage)
     body = _body(request)
     told_calls = any(m["role"] == "tool" or m.get("tool_calls") for m in messages)
     if not tools.offered and not told_calls:
-        body |= {"messages": prompt.plain_messages(messages), "stream": stream}
-        body.setdefault("temperature", PLAIN_TEMPERATURE)
-        body |= {key: request[key] for key in PLAIN_ONLY if request.get(key) is not None}
-        return Plan(_streamed(body) if stream else body, stream, include_usage)
+        return replace(about, answer=_plain(body, messages, request), is_plain=True)
     no_tool = name_for_no_tool(tools.offered)
-    answer = (narrow(answer_format) if answer_format else TEXT_ANSWER) if tools.may_answer else None
-    body |= {"messages": prompt.decision_messages(messages, tools.offered, no_tool)}
-    body.setdefault("temperature", DECISION_TEMPERATURE)
-    schema = decision_schema(tools.callable, answer, no_tool)
-    # A decision is always read as a stream; whoever wants it whole gets it put together.
-    return Plan(_streamed(body), stream, include_usage, schema, no_tool, raw_answer=answer_format is not None)
+    told = prompt.decision_messages(messages, tools.offered, no_tool)
+    planned = replace(about, no_tool=no_tool)
+    if tools.callable:
+        decision = {"temperature": DECISION_TEMPERATURE, **body, "messages": told}
+        schema = decision_schema(tools.callable, may_answer=tools.may_answer, no_tool=no_tool)
+        planned = replace(planned, decision=decision, decision_schema=schema)
+    if tools.may_answer:
+        asked = prompt.answer_messages(told, messages, as_json=answer_format is not None)
+        answer = {"temperature": PLAIN_TEMPERATURE, **NO_LOOPS, **body, "messages": asked}
+        form = spaced(narrow(answer_format)) if answer_format is not None else None
+        planned = replace(planned, answer=answer, answer_schema=form)
+    return planned
+
+
+def _plain(body: dict[str, Any], messages: list[dict[str, Any]], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request that has nothing to do with tools: the model's own server understands it."""
+    passed = {key: request[key] for key in PLAIN_ONLY if request.get(key) is not None}
+    return {"temperature": PLAIN_TEMPERATURE, **NO_LOOPS, **body, **passed, "messages": prompt.plain_messages(messages)}
 
 
 def _body(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,11 +105,7 @@ def _body(request: Mapping[str, Any]) -> dict[str, Any]:
     limit = request.get("max_completion_tokens") or request.get("max_tokens") or DEFAULT_MAX_TOKENS
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise BadRequestError("max_tokens must be a positive number.", field="max_tokens")
-    return body | {"max_tokens": limit} | NO_LOOPS
-
-
-def _streamed(body: dict[str, Any]) -> dict[str, Any]:
-    return {**body, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
+    return body | {"max_tokens": limit}
 
 
 def _messages(value: Any) -> list[dict[str, Any]]:
