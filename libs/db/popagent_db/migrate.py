@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import re
@@ -188,20 +187,3 @@ async def require_version(pool: Pool, service: str, folder: Path | None = None) 
     if todo := pending(files, applied):
         first = f"{todo[0].part}/{todo[0].name}"
         raise MigrationError(f"{service}: {len(todo)} migrations are missing, first {first}; run `popagent migrate`")
-
-
-class Initialisation:
-    """One migration run shared by all callers of a process: kept when it succeeds, tried again after a failure."""
-
-    def __init__(self, dsn: str, service: str, folder: Path | None = None) -> None:
-        self._dsn = dsn
-        self._service = service
-        self._folder = folder
-        self._run: asyncio.Task[list[str]] | None = None
-
-    async def ready(self) -> None:
-        """Return when the schema is up to date; raises as `migrate` does, the same error to all who waited."""
-        if self._run is None or (self._run.done() and (self._run.cancelled() or self._run.exception() is not None)):
-            self._run = asyncio.create_task(migrate(self._dsn, self._service, self._folder))
-        # A caller that gives up does not stop the others' run.
-        await asyncio.shield(self._run)

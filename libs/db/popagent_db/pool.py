@@ -113,7 +113,9 @@ class Held:
             raise UnavailableError(
                 f"No database connection was free within {self._timeout_s:g} s", retry_after_s=RETRY_AFTER_S
             ) from error
-        except (*ABSENCE, OSError, asyncpg.InterfaceError) as error:
+        # Here the server only lets us in or not. A pool has been in before, so a refusal is a restore, a rotation of
+        # passwords: something that will be over.
+        except (asyncpg.PostgresError, OSError, asyncpg.InterfaceError) as error:
             raise _unavailable(error) from error
         return self._connection
 
@@ -144,7 +146,8 @@ class Pool:
         """Hold a connection: `async with pool.acquire() as connection`; never across a model call or a message.
 
         Raises:
-            UnavailableError: None was free within `timeout_s`, or PostgreSQL was lost while it was held.
+            UnavailableError: None was free within `timeout_s`, PostgreSQL does not let us in any more, or was lost
+                while the connection was held.
         """
         return Held(self._pool, timeout_s)
 

@@ -4,12 +4,15 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
 
 from popagent_db.pool import open_pool
 from popagent_kit.errors import ConfigurationError, UnavailableError
+from popagent_testing.plugin import PostgresAddress, execute
 from popagent_testing.servers import PostgresServer
 
 
@@ -102,6 +105,24 @@ async def test_a_wrong_password_or_database_is_a_matter_of_configuration(private
         await open_pool(private_postgres.dsn("nowhere"), application_name="test")
     with pytest.raises(ConfigurationError):
         await open_pool(f"postgresql://popagent:wrong@{address}", application_name="test")
+
+
+async def test_a_database_that_is_replaced_under_the_pool_is_unavailable_until_it_is_there(
+    make_database: Callable[..., str], postgres: PostgresAddress
+) -> None:
+    dsn = make_database()
+    name = urlsplit(dsn).path.lstrip("/")
+    pool = await open_pool(dsn, application_name="test")
+
+    await execute(postgres.dsn(), f'drop database "{name}" with (force)')
+    refusals = [await outcome(pool.fetchval("select 1")) for _ in range(3)]
+    await execute(postgres.dsn(), f'create database "{name}" allow_connections false')
+    closed = await outcome(pool.fetchval("select 1"))
+    await execute(postgres.dsn(), f'alter database "{name}" allow_connections true')
+
+    assert [type(refusal) for refusal in (*refusals, closed)] == [UnavailableError] * 4
+    assert await pool.fetchval("select 1") == 1
+    await pool.close()
 
 
 async def test_a_transaction_left_open_by_its_holder_is_rolled_back(private_postgres: PostgresServer) -> None:

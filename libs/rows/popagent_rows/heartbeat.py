@@ -15,7 +15,7 @@ from typing import Generic
 import asyncpg
 
 from popagent_db.pool import Pool, translated
-from popagent_kit.errors import UnavailableError
+from popagent_kit.errors import AppError
 from popagent_rows.leased import Holder, Lease, LeasedRows, Row
 
 log = logging.getLogger(__name__)
@@ -98,9 +98,13 @@ class Heartbeat(Generic[Row]):
                 if self._connection is None or self._connection.is_closed():
                     self._connection = await self._pool.connect()
                 answers = await self._rows.beat(self._connection, self._holder, [x.row for x in by_key.values()])
-        except UnavailableError as error:
+        except Exception as error:  # whatever raises, the leases of this worker need the next beat
             if not self._silent:
-                log.warning("heartbeat failed", extra={"table": self._rows.table, "reason": str(error)})
+                unexpected = None if isinstance(error, AppError) else error
+                reason = f"{type(error).__name__}: {error}"
+                log.warning(
+                    "heartbeat failed", exc_info=unexpected, extra={"table": self._rows.table, "reason": reason}
+                )
             self._silent = True
             self._disconnect()
             return False

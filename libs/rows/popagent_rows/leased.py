@@ -192,15 +192,6 @@ class LeasedRows(Generic[Row]):
             returning {columns}
             """,  # noqa: S608
         )
-        self.stop_row = Query(
-            str,
-            f"""
-            update {table}
-            set stop_requested = true, state = case when state = 'queued' then $2 else state end
-            where id = $1 and state in ('queued', 'running')
-            returning state
-            """,  # noqa: S608
-        )
         self.probe_due = f"exists (select 1 from {table} where state = 'queued' and run_at <= now())"  # noqa: S608
         self.probe_expired = f"exists (select 1 from {table} where state = 'running' and lease_until <= now())"  # noqa: S608
 
@@ -245,13 +236,6 @@ class LeasedRows(Generic[Row]):
         return await self.take_over.one(
             connection, row.id, row.attempt, row.owner, holder.owner, holder.boot_id, self.lease_s
         )
-
-    async def request_stop(self, connection: Connection, row_id: str, *, stopped: str) -> str | None:
-        """Ask for an end: a queued row gets the state `stopped` at once, a running one when its holder sees it.
-
-        Returns the state now, or None when there is no such row or it has ended. Wake the holder afterwards.
-        """
-        return await self.stop_row.first(connection, row_id, stopped)
 
 
 class Lease(Generic[Row]):

@@ -62,7 +62,10 @@ class Pulse:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(self._period_s * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311 (spreads load)
-            await self._ask()
+            try:
+                await self._ask()
+            except Exception as error:  # noqa: BLE001 (whatever is wrong, the pulse must beat when it is over)
+                self._note_silence(error)
             self._start_chores()
 
     async def _ask(self) -> None:
@@ -71,19 +74,20 @@ class Pulse:
         probes = list(self._probes)
         # The conditions are constants of the code that watches.
         sql = "select " + ", ".join(f"({probe})" for probe, _ in probes)
-        try:
-            async with self._pool.acquire() as connection:
-                row = await connection.fetchrow(sql)
-        except UnavailableError as error:
-            if not self._silent:
-                log.warning("rows are not watched while the database is away", extra={"reason": str(error)})
-            self._silent = True
-            return
+        async with self._pool.acquire() as connection:
+            row = await connection.fetchrow(sql)
         self._silent = False
         assert row is not None
         for waiting, (_, wake) in zip(row, probes, strict=True):
             if waiting:
                 wake()
+
+    def _note_silence(self, error: Exception) -> None:
+        if not self._silent:
+            unexpected = None if isinstance(error, UnavailableError) else error
+            reason = f"{type(error).__name__}: {error}"
+            log.warning("rows are not watched at the moment", exc_info=unexpected, extra={"reason": reason})
+        self._silent = True
 
     def _start_chores(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -42,6 +42,10 @@ None: it wrote the end itself.
 """
 
 
+class PolicyError(Exception):
+    """The policy for an expired row failed; the log says why."""
+
+
 class Slot(Generic[Row]):
     """A free place that was reserved, for a row that is inserted running instead of being claimed."""
 
@@ -193,16 +197,20 @@ class Worker(Generic[Row]):
         self._maybe_more = True
 
     async def _sweep(self) -> None:
-        found = SWEEP_BATCH
-        while found == SWEEP_BATCH:
+        more = True
+        while more:
             taken: list[Row] = []
             asked_at = time.monotonic()
             requeued = False
+            settled = 0
             async with self._pool.transaction() as connection:
                 rows = await self.rows.expired.all(connection, SWEEP_BATCH)
-                found = len(rows)
                 for row in rows:
-                    verdict = await self._judge(connection, row)
+                    try:
+                        verdict = await self._judge(connection, row)
+                    except PolicyError:
+                        continue
+                    settled += 1
                     requeued = requeued or isinstance(verdict, Requeue)
                     if isinstance(verdict, Take):
                         taken.append(await self.rows.take(connection, row, self.holder))
@@ -210,29 +218,35 @@ class Worker(Generic[Row]):
                 self._begin(Lease(self.rows, row, asked_at), self._taken, in_slot=False)
             if requeued:
                 self.wake()
+            # Rows whose policy failed are found again, first: without progress the rest waits for the next pulse.
+            more = len(rows) == SWEEP_BATCH and settled > 0
 
     async def _judge(self, connection: Connection, row: Row) -> Verdict:
-        """Apply the policy to one row; a row whose policy fails stays expired and does not hold up the others."""
+        """Apply the policy to one row.
+
+        Raises:
+            PolicyError: It failed; the row stays expired and does not hold up the others.
+        """
         try:
             async with connection.transaction():
                 verdict = await self._expired(connection, row)
                 if isinstance(verdict, End | Requeue):
                     await self.rows.settle(connection, row, verdict)
-        except Exception:
+        except Exception as error:
             if connection.is_closed():
                 raise
             log.exception("the policy for an expired lease failed", extra={"table": self.rows.table, "row": row.id})
-            return None
+            raise PolicyError from error
         EXPIRED.labels(self.rows.table).inc()
         log.info("expired lease", extra={"table": self.rows.table, "row": row.id, "verdict": type(verdict).__name__})
         return verdict
 
     def _begin(self, lease: Lease[Row], handler: Handler[Row], *, in_slot: bool) -> None:
         CLAIMED.labels(self.rows.table).inc()
-        self._heartbeat.keep(lease)
         task = asyncio.create_task(self._run(lease, handler), name=f"{self.rows.table} {lease.row.id}")
         self._work[lease] = task
         task.add_done_callback(lambda _: self._finish(lease, in_slot=in_slot))
+        self._heartbeat.keep(lease)  # last: a lease that is over already is lost here, with its task
 
     def _finish(self, lease: Lease[Row], *, in_slot: bool) -> None:
         self._heartbeat.forget(lease)

@@ -9,11 +9,21 @@ import pytest
 
 from popagent_db.pool import Connection, Pool
 from popagent_db.query import prepare, queries_of
+from popagent_rows import worker as worker_module
 from popagent_rows.leased import End, Holder, Lease, LeasedRows, LeaseLostError, Outcome, Requeue, Take, Verdict
 from popagent_rows.pulse import Pulse
 from popagent_rows.worker import Worker
 from popagent_testing import leased_work
-from popagent_testing.leased_work import CREATE, ENQUEUE, WORK, WorkRow, fail, requeue_expired, write_effect
+from popagent_testing.leased_work import (
+    CREATE,
+    ENQUEUE,
+    REQUEST_STOP,
+    WORK,
+    WorkRow,
+    fail,
+    requeue_expired,
+    write_effect,
+)
 
 Make = Callable[..., Worker[WorkRow]]
 
@@ -83,7 +93,7 @@ async def test_a_beat_prolongs_what_is_ours_and_names_what_is_not(table: Pool) -
     async with table.acquire() as conn:
         await WORK.take(conn, rows["stolen"], thief)
         await WORK.settle(conn, rows["ended"], End("completed"))
-        await WORK.request_stop(conn, "stopping", stopped="stopped")
+        await REQUEST_STOP.run(conn, "stopping")
 
     async with table.transaction() as other, table.acquire() as conn:
         await WORK.fence(other, rows["locked"])
@@ -127,7 +137,6 @@ async def test_an_ended_row_stays_ended(table: Pool) -> None:
 
         with pytest.raises(LeaseLostError):
             await WORK.settle(conn, row, Requeue())
-        assert await WORK.request_stop(conn, "a", stopped="stopped") is None
 
     assert await claim(table, holder) == []
 
@@ -148,9 +157,7 @@ async def test_the_local_deadline_ends_before_the_lease(table: Pool) -> None:
             await lease.run(conn, WORK.let_go)
 
 
-async def test_stop_ends_a_queued_row_at_once_and_tells_the_holder_of_a_running_one(
-    table: Pool, make_worker: Make
-) -> None:
+async def test_a_request_to_stop_is_told_to_the_holder_when_it_looks(table: Pool, make_worker: Make) -> None:
     told = asyncio.Event()
 
     async def handle(lease: Lease[WorkRow]) -> Outcome:
@@ -158,21 +165,17 @@ async def test_stop_ends_a_queued_row_at_once_and_tells_the_holder_of_a_running_
         told.set()
         return End("stopped")
 
-    await enqueue(table, "queued")
-    async with table.acquire() as conn:
-        at_once = await WORK.request_stop(conn, "queued", stopped="stopped")
     worker = make_worker(handle)
     await enqueue(table, "running")
     worker.wake()
     await until_state(table, "running", "running")
 
     async with table.acquire() as conn:
-        asked = await WORK.request_stop(conn, "running", stopped="stopped")
+        await REQUEST_STOP.run(conn, "running")
     worker.look_for_stops()
     async with asyncio.timeout(WORK.beat_s / 2):
         await told.wait()
 
-    assert (at_once, asked) == ("stopped", "running")
     await until_state(table, "running", "stopped")
 
 
@@ -332,6 +335,52 @@ async def test_one_row_with_a_failing_policy_does_not_hold_up_the_others(table: 
 
     await until_state(table, "b", "failed")
     assert await table.fetchval("select state from work where id = 'a'") == "running"
+
+
+async def test_rows_whose_policies_all_fail_are_judged_once_in_a_sweep(
+    table: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "SWEEP_BATCH", 2)
+    judged: list[str] = []
+
+    async def judge(_: Connection, row: WorkRow) -> Verdict:
+        judged.append(row.id)
+        raise ValueError("no policy for this")
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        raise AssertionError("nothing is queued")
+
+    await enqueue(table, "a", "b")
+    await claim(table, Holder.of_this_process())
+    await expire(table, "a")
+    await expire(table, "b")
+    worker = Worker(WORK, table, Holder.of_this_process(), handler=handle, failed=fail, expired=judge, slots=1)
+
+    async with asyncio.timeout(5):
+        await worker._sweep()
+
+    assert sorted(judged) == ["a", "b"]
+
+
+async def test_a_row_that_is_begun_after_its_deadline_is_lost_and_not_worked_on(table: Pool, make_worker: Make) -> None:
+    ran = asyncio.Event()
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        ran.set()
+        return End("completed")
+
+    worker = make_worker(handle, slots=1)
+    assert worker.reserve() is not None
+    row = WorkRow(
+        id="a", attempt=1, owner=worker.holder.owner, boot_id=worker.holder.boot_id, stop_requested=False, name=""
+    )
+    worker.adopt(row, time.monotonic() - WORK.lease_s)
+    async with asyncio.timeout(5):
+        while worker.reserve() is None:
+            await asyncio.sleep(0.01)
+
+    assert not ran.is_set()
+    assert worker.running == 0
 
 
 async def test_a_row_inserted_running_uses_a_reserved_slot(table: Pool, make_worker: Make) -> None:

@@ -41,6 +41,9 @@ class WorkRow(LeasedRow):
 
 WORK: Final = LeasedRows("work", WorkRow, lease_s=LEASE_S, beat_s=BEAT_S)
 ENQUEUE: Final = Query(None, "insert into work (id, name) values ($1, $2)")
+REQUEST_STOP: Final = Query(
+    None, "update work set stop_requested = true where id = $1 and state in ('queued', 'running')"
+)
 NOTE_START: Final = Query(None, "insert into starts (id, attempt, owner) values ($1, $2, $3)")
 NOTE_EFFECT: Final = Query(None, "insert into effects (id, attempt, owner) values ($1, $2, $3)")
 
