@@ -7,11 +7,11 @@ from typing import Final
 
 from popagent_db.pool import Connection, Pool
 from popagent_db.query import Query
+from popagent_rows import pruning
 from popagent_rows.pulse import Pulse
 
 # One day longer than the event stream keeps messages, so that no redelivery finds its id forgotten.
 KEPT: Final = timedelta(days=8)
-PRUNE_BATCH: Final = 5_000
 PRUNE_PERIOD_S: Final = 3_600.0
 
 NOTE: Final = Query(None, "insert into inbox (consumer, event_id) values ($1, $2) on conflict do nothing")
@@ -36,13 +36,7 @@ async def once(connection: Connection, consumer: str, event_id: str) -> bool:
 
 async def prune(pool: Pool, kept: timedelta = KEPT) -> int:
     """Forget what is older than `kept`, and return how many."""
-    total = 0
-    while True:
-        async with pool.acquire() as connection:
-            gone = await PRUNE.run(connection, kept, PRUNE_BATCH)
-        total += gone
-        if gone < PRUNE_BATCH:
-            return total
+    return await pruning.prune(pool, PRUNE, kept)
 
 
 def keep_pruned(pool: Pool, pulse: Pulse) -> None:

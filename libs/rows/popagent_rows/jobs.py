@@ -15,6 +15,7 @@ from popagent_kit.errors import AppError
 from popagent_kit.text import one_line
 from popagent_proto.common import JobView
 from popagent_rows.leased import End, Holder, Lease, LeasedRow, LeasedRows, LeaseLostError, Outcome, Requeue
+from popagent_rows.pruning import prune
 from popagent_rows.pulse import Pulse
 from popagent_rows.worker import Worker
 from popagent_telemetry.redaction import redact
@@ -28,7 +29,6 @@ MAX_ATTEMPTS: Final = 5
 BACKOFF_S: Final = 1.0
 BACKOFF_MAX_S: Final = 60.0
 KEPT: Final = timedelta(days=7)
-PRUNE_BATCH: Final = 1_000
 PRUNE_PERIOD_S: Final = 3_600.0
 NOTE_LENGTH: Final = 500
 ERROR_LENGTH: Final = 1_000
@@ -196,13 +196,7 @@ class Jobs:
 
     async def prune(self, kept: timedelta = KEPT) -> int:
         """Delete jobs that ended longer than `kept` ago, and return how many."""
-        total = 0
-        while True:
-            async with self._pool.acquire() as connection:
-                gone = await PRUNE.run(connection, kept, PRUNE_BATCH)
-            total += gone
-            if gone < PRUNE_BATCH:
-                return total
+        return await prune(self._pool, PRUNE, kept)
 
     async def _run(self, lease: Lease[JobRow]) -> Outcome:
         try:

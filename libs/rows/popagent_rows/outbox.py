@@ -15,6 +15,7 @@ from popagent_db.query import Query
 from popagent_kit.errors import AppError, UnavailableError
 from popagent_proto.base import Event
 from popagent_proto.matrix import EVENTS
+from popagent_rows.pruning import prune
 from popagent_rows.pulse import Pulse
 from popagent_telemetry import metrics
 from popagent_telemetry.tracing import inject
@@ -23,13 +24,13 @@ log = logging.getLogger(__name__)
 
 BATCH: Final = 100
 KEPT: Final = timedelta(hours=24)
-PRUNE_BATCH: Final = 5_000
 PRUNE_PERIOD_S: Final = 600.0
 CHECK_PERIOD_S: Final = 60.0
 MEASURE_PERIOD_S: Final = 10.0
 PUBLISH_TIMEOUT_S: Final = 5.0
 STOP_TIMEOUT_S: Final = 5.0
-# An event added in a transaction that is not ours is looked for this much later; the pulse covers longer ones.
+# What is not published by a commit of ours is looked for this much later: an event of a transaction that is not ours,
+# one that waits for another relay. The pulse covers what takes longer.
 NUDGE_S: Final = 0.02
 
 PENDING: Final = metrics.gauge("popagent_outbox_pending", "Events stored and not yet acknowledged by the stream")
@@ -60,6 +61,8 @@ class OutboxRow:
     aggregate_id: str
     payload: str
     headers: dict[str, str]
+    held_back: bool
+    """An older event of the aggregate is with another relay."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,26 @@ INSERT: Final = Query(
 LOCK_UNSENT: Final = Query(
     OutboxRow,
     """
-    select id, position, subject, aggregate_id, payload, headers
-    from outbox
-    where sent_at is null
-    order by position
-    limit $1
-    for update skip locked
+    with ours as materialized (
+        select id, position, subject, aggregate_id, payload, headers
+        from outbox
+        where sent_at is null
+        order by position
+        limit $1
+        for update skip locked
+    ), theirs as (
+        select aggregate_id, min(position) as position
+        from outbox
+        where sent_at is null
+          and position < (select max(position) from ours)
+          and id not in (select id from ours)
+        group by aggregate_id
+    )
+    select ours.id, ours.position, ours.subject, ours.aggregate_id, ours.payload, ours.headers,
+           theirs.position is not null and theirs.position < ours.position as held_back
+    from ours
+    left join theirs on theirs.aggregate_id = ours.aggregate_id
+    order by ours.position
     """,
 )
 MARK_SENT: Final = Query(None, "update outbox set sent_at = clock_timestamp() where id = any($1)")
@@ -149,8 +166,9 @@ class StreamLostError(AppError):
 class Outbox:
     """The events of one service.
 
-    Several replicas may run a relay: rows are locked while they are published, and Nats-Msg-Id is the event's id,
-    so that an event sent twice within two minutes is stored once; later than that the consumer's inbox decides.
+    Several replicas may run a relay: rows are locked while they are published, and an event is held back while an
+    older one of its aggregate is locked by another relay. Nats-Msg-Id is the event's id, so that an event sent twice
+    within two minutes is stored once; later than that the consumer's inbox decides.
     """
 
     def __init__(
@@ -164,7 +182,7 @@ class Outbox:
         self._check_due = stream_state is not None
         self._mark: StreamMark | None = None
         self._relay: asyncio.Task[None] | None = None
-        self._nudge: asyncio.TimerHandle | None = None
+        self._added: dict[Connection, bool] = {}
         self._failing = False
         self._stopping = False
 
@@ -172,8 +190,12 @@ class Outbox:
     async def transaction(self) -> AsyncIterator[Connection]:
         """Hold a transaction; what was added in it is published right after the commit."""
         async with self._pool.transaction() as connection:
-            yield connection
-        if self._nudge is not None:
+            self._added[connection] = False
+            try:
+                yield connection
+            finally:
+                added = self._added.pop(connection)
+        if added:
             self.wake()
 
     async def add(self, connection: Connection, *events: Event) -> None:
@@ -185,15 +207,18 @@ class Outbox:
             for event in events
         ]
         await INSERT.run_many(connection, rows)
-        if self._nudge is None:
-            self._nudge = asyncio.get_running_loop().call_later(NUDGE_S, self.wake)
+        if connection in self._added:
+            self._added[connection] = True
+        else:
+            self._wake_soon()
 
     def wake(self) -> None:
         """Look for unsent events now."""
-        if self._nudge is not None:
-            self._nudge.cancel()
-            self._nudge = None
         self._woken.set()
+
+    def _wake_soon(self) -> None:
+        # One timer each time: an event that waits for its commit must lose its own to nobody else's.
+        asyncio.get_running_loop().call_later(NUDGE_S, self.wake)
 
     def stream_may_be_new(self) -> None:
         """Compare the stream with the recorded mark before the next event goes out; call it after a reconnect."""
@@ -231,13 +256,7 @@ class Outbox:
 
     async def prune(self, kept: timedelta = KEPT) -> int:
         """Delete what was sent longer than `kept` ago, and return how many; nothing unsent is ever deleted."""
-        total = 0
-        while True:
-            async with self._pool.acquire() as connection:
-                gone = await PRUNE.run(connection, kept, PRUNE_BATCH)
-            total += gone
-            if gone < PRUNE_BATCH:
-                return total
+        return await prune(self._pool, PRUNE, kept)
 
     async def check_stream(self) -> int:
         """Mark the events of the last 24 h as unsent when the stream is another one or went back.
@@ -288,9 +307,8 @@ class Outbox:
                 self._check_due = False
                 await self.check_stream()
             async with self._pool.transaction() as connection:
-                rows = await LOCK_UNSENT.all(connection, BATCH)
-                if not rows:
-                    return 0
+                found = await LOCK_UNSENT.all(connection, BATCH)
+                rows = [row for row in found if not row.held_back]
                 sent = await self._publish_all(rows)
                 if sent:
                     await MARK_SENT.run(connection, list(sent))
@@ -298,8 +316,10 @@ class Outbox:
         except Exception as error:  # noqa: BLE001 (whatever database or bus raise, the rows wait and are tried again)
             self._note_failure(error)
             return 0
+        if len(rows) < len(found):
+            self._wake_soon()
         SENT.inc(len(sent))
-        if len(sent) == len(rows):
+        if rows and len(sent) == len(rows):
             self._failing = False
         return len(sent)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,6 +10,7 @@ import popagent_rows
 from popagent_db.pool import Pool
 from popagent_db.query import prepare_all
 from popagent_proto.chat.sessions import SessionDeleted
+from popagent_rows import outbox as outbox_module
 from popagent_rows.outbox import Outbox
 from popagent_rows.pulse import Pulse
 
@@ -138,6 +140,78 @@ async def test_two_relays_publish_each_event_once(pool: Pool, pulse: Pulse, reco
         await relay.stop()
 
     assert len(recorder.seen) == len(set(recorder.seen)) == 500
+
+
+async def test_each_transaction_wakes_the_relay_after_its_own_commit(pool: Pool, recorder: Recorder) -> None:
+    outbox = Outbox(pool, recorder.publish)
+    outbox.start(Pulse(pool, period_s=60))
+
+    async with outbox.transaction() as slow:
+        await outbox.add(slow, event("slow", 1))
+        async with outbox.transaction() as quick:
+            await outbox.add(quick, event("quick", 1))
+        await recorder.wait_for(1)
+        await asyncio.sleep(outbox_module.NUDGE_S * 3)
+    await recorder.wait_for(2)
+
+    await outbox.stop()
+    assert recorder.seen == [("quick", 1), ("slow", 1)]
+
+
+async def test_an_event_is_held_back_while_an_older_one_of_its_aggregate_is_with_another_relay(
+    pool: Pool, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "BATCH", 2)
+    publishing, go_on = asyncio.Event(), asyncio.Event()
+
+    async def publish_slowly(subject: str, payload: bytes, msg_id: str, headers: dict[str, str]) -> int:
+        publishing.set()
+        await go_on.wait()
+        return await recorder.publish(subject, payload, msg_id, headers)
+
+    slow, quick = Outbox(pool, publish_slowly), Outbox(pool, recorder.publish)
+    async with pool.transaction() as conn:
+        for version in range(1, 4):
+            await quick.add(conn, event("a", version))
+        await quick.add(conn, event("b", 1))
+
+    sending = asyncio.create_task(slow.flush())
+    await publishing.wait()
+    await quick.flush()
+    meanwhile = list(recorder.seen)
+    quick.start(Pulse(pool, period_s=60))
+    go_on.set()
+    await recorder.wait_for(4)
+    await sending
+    await quick.stop()
+
+    assert meanwhile == [("b", 1)]
+    assert recorder.seen == [("b", 1), ("a", 1), ("a", 2), ("a", 3)]
+
+
+async def test_two_relays_keep_the_order_of_each_aggregate(
+    pool: Pool, pulse: Pulse, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "BATCH", 7)
+    dice = random.Random(1)
+
+    async def publish(subject: str, payload: bytes, msg_id: str, headers: dict[str, str]) -> int:
+        await asyncio.sleep(dice.random() * 0.002)
+        return await recorder.publish(subject, payload, msg_id, headers)
+
+    relays = [Outbox(pool, publish) for _ in range(2)]
+    for relay in relays:
+        relay.start(pulse)
+    for version in range(100):
+        async with relays[version % 2].transaction() as conn:
+            for aggregate in ("a", "b", "c"):
+                await relays[0].add(conn, event(aggregate, version))
+    await recorder.wait_for(300)
+    for relay in relays:
+        await relay.stop()
+
+    for aggregate in ("a", "b", "c"):
+        assert [version for name, version in recorder.seen if name == aggregate] == list(range(100))
 
 
 async def test_the_backlog_is_measured_while_the_bus_is_away(outbox: Outbox, recorder: Recorder, pool: Pool) -> None:
