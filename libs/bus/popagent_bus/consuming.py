@@ -95,28 +95,35 @@ class Durable:
         self._lock = asyncio.Lock()
 
     async def look(self) -> None:
-        """Bind, bind again, or let go, as the server's consumer demands."""
+        """Bind, bind again, or let go, as the server's consumer demands; what fails is tried at the next look."""
         async with self._lock:
-            name = self.row.name
             try:
-                info = await self.connection.js.consumer_info(self.row.stream, name)
-            except (nats.js.errors.NotFoundError, nats.js.errors.ServiceUnavailableError):
-                if name not in self.connection.state.missing_consumers:
-                    log.error("consumer is missing; waiting for it to be made", extra={"consumer": name})
-                self.connection.state.missing_consumers.add(name)
-                await self._unbind()
-                return
-            except (nats.errors.Error, TimeoutError) as error:
-                log.warning("consumer cannot be looked at", extra={"consumer": name, "reason": repr(error)})
-                return
-            if self._subscriber is None or self._identity != str(info.created):
-                await self._unbind()
-                await self._bind()
-                self._identity = str(info.created)
-            self.connection.state.missing_consumers.discard(name)
-            PENDING.labels(name).set(info.num_pending or 0)
-            UNACKED.labels(name).set(info.num_ack_pending or 0)
-            REDELIVERED.labels(name).set(info.num_redelivered or 0)
+                await self._look()
+            except Exception as error:
+                log.exception("consumer could not be bound", extra={"consumer": self.row.name, "reason": repr(error)})
+                self.connection.state.missing_consumers.add(self.row.name)
+
+    async def _look(self) -> None:
+        name = self.row.name
+        try:
+            info = await self.connection.js.consumer_info(self.row.stream, name)
+        except (nats.js.errors.NotFoundError, nats.js.errors.ServiceUnavailableError):
+            if name not in self.connection.state.missing_consumers:
+                log.error("consumer is missing; waiting for it to be made", extra={"consumer": name})
+            self.connection.state.missing_consumers.add(name)
+            await self._unbind()
+            return
+        except (nats.errors.Error, TimeoutError) as error:
+            log.warning("consumer cannot be looked at", extra={"consumer": name, "reason": repr(error)})
+            return
+        if self._subscriber is None or self._identity != str(info.created):
+            await self._unbind()
+            await self._bind()
+            self._identity = str(info.created)
+        self.connection.state.missing_consumers.discard(name)
+        PENDING.labels(name).set(info.num_pending or 0)
+        UNACKED.labels(name).set(info.num_ack_pending or 0)
+        REDELIVERED.labels(name).set(info.num_redelivered or 0)
 
     async def rebind(self) -> None:
         """Ask anew after a reconnection: the server forgot the fetch that waits."""
@@ -137,7 +144,6 @@ class Durable:
             stream=JStream(self.row.stream, declare=False),
             durable=self.row.name,
             pull_sub=PullSub(batch_size=1),
-            inbox_prefix=f"{matrix.BY_NAME[self.row.owner].inbox_prefix}.".encode(),  # its own default is refused
             ack_policy=AckPolicy.MANUAL,
             no_reply=True,
             decoder=as_it_is,
@@ -147,15 +153,29 @@ class Durable:
         async def take(message: NatsMessage) -> None:
             await self.slots.take(message.raw_message)
 
+        async def bind() -> None:
+            # Its own way makes a consumer that went away since we looked, which is refused and noted as a defect.
+            inner = await self.connection.js.pull_subscribe_bind(
+                consumer=self.row.name,
+                stream=self.row.stream,
+                inbox_prefix=f"{matrix.BY_NAME[self.row.owner].inbox_prefix}.".encode(),
+            )
+            subscriber.subscription = PatientSubscription(inner)
+            subscriber.add_task(subscriber._consume_pull, func_kwargs={"cb": subscriber.consume})
+
         subscriber(take)
-        await subscriber.start()
-        subscriber.subscription = PatientSubscription(subscriber.subscription)
+        subscriber._create_subscription = bind
         self._subscriber = subscriber
+        try:
+            await subscriber.start()
+        except BaseException:
+            await self._unbind()
+            raise
 
     async def _unbind(self) -> None:
-        if self._subscriber is not None:
-            await self._subscriber.stop()
-            self._subscriber = None
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            await subscriber.stop()
 
     async def _deliver(self, message: Msg) -> None:
         meta = message.metadata

@@ -46,19 +46,23 @@ class Frame:
         return Frame(self.first + known, self.count - known, self.flag, rest)
 
     def split(self, max_bytes: int) -> Iterator[Frame]:
-        """Yield frames of at most `max_bytes` of chunks each; one chunk above it is a frame of its own."""
+        """Yield frames of at most `max_bytes` of chunks each; one chunk above it is a frame of its own.
+
+        What follows the last chunk without being counted leaves with the last frame.
+        """
         if len(self.data) <= max_bytes or self.count <= 1:
             yield self
             return
         first, size = self.first, 0
         held: list[bytes] = []
-        for chunk in self.data.split(CHUNK_END)[: self.count]:
+        *chunks, rest = self.data.split(CHUNK_END, self.count)
+        for chunk in chunks:
             if held and size + len(chunk) + 2 > max_bytes:
                 yield Frame(first, len(held), MORE, CHUNK_END.join(held) + CHUNK_END)
                 first, size, held = first + len(held), 0, []
             held.append(chunk)
             size += len(chunk) + 2
-        yield Frame(first, len(held), self.flag, CHUNK_END.join(held) + CHUNK_END)
+        yield Frame(first, len(held), self.flag, CHUNK_END.join(held) + CHUNK_END + rest)
 
 
 def decode(message: bytes) -> Frame:

@@ -31,11 +31,21 @@ __all__ = ["END", "HEARTBEAT", "MORE", "Frame", "LiveGapError", "LivePublisher",
 class LivePublisher:
     """The owner's end of one live stream. Never raises for an absent NATS: the frames are repeated from memory.
 
-    It remembers every frame until `forget_before`, and for a minute after the end.
+    It remembers every frame until `forget_before`, and for a minute after the end. `held` is asked right before each
+    frame leaves: False keeps it back, for an owner that was frozen until another one had its work. After the end it is
+    not asked any more, since only the holder can have committed that.
     """
 
-    def __init__(self, connection: Connection, subject: str, *, coalesce_s: float = COALESCE_S) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        subject: str,
+        *,
+        coalesce_s: float = COALESCE_S,
+        held: Callable[[], bool] = lambda: True,
+    ) -> None:
         check_subject(subject)
+        self._is_held = held
         self.connection = connection
         self.subject = subject
         self.next_chunk: int | None = None
@@ -134,6 +144,9 @@ class LivePublisher:
         self.connection.in_background(self._publish(frame, outcome), "live frame")
 
     async def _publish(self, frame: Frame, outcome: str) -> None:
+        if not self.ended and not self._is_held():
+            PUBLISHED.labels("not ours").inc()
+            return
         try:
             await self.connection.client.publish(self.subject, frame.encode())
         except nats.errors.OutboundBufferLimitError:

@@ -212,7 +212,10 @@ class LiveReader:
             return
         rest = frame.after(self.expected)
         if rest.first != self.expected:  # wholly known, and older than the next chunk
-            return
+            if frame.flag != END:
+                return
+            # Who ended the stream knew less of it than we saw: nothing follows what was read.
+            rest = Frame(self.expected, 0, END, b"")
         self.expected = rest.next
         self.ended = frame.flag == END
         if rest.count or self.ended:

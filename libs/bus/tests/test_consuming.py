@@ -4,6 +4,7 @@ import asyncio
 from time import perf_counter
 from typing import Any
 
+import nats.errors
 import pytest
 
 from popagent_bus import Bus, Handlers, RawMessage, consuming
@@ -252,6 +253,55 @@ async def test_a_deleted_consumer_is_noticed_and_bound_again_when_it_was_made_an
 
     assert observer.state.problem() is None
     assert sorted(heard.effects) == ["before", "meanwhile"]
+
+
+async def test_a_consumer_that_cannot_be_bound_is_told_and_bound_at_a_later_look(
+    chat: Bus, observer: Bus, heard: Heard, suite_nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bind = observer.js.pull_subscribe_bind
+    failures = 0
+
+    async def bind_late(*args: Any, **options: Any) -> Any:
+        nonlocal failures
+        if failures < 2:
+            failures += 1
+            raise nats.errors.TimeoutError
+        return await bind(*args, **options)
+
+    monkeypatch.setattr(observer.js, "pull_subscribe_bind", bind_late)
+    admin = await connect_admin(suite_nats.url, matrix.ADMIN_USER, PASSWORDS["admin"])
+    await admin.jetstream().delete_consumer(matrix.EVENTS, "observability-events")
+    await declare(suite_nats.url, matrix.ADMIN_USER, PASSWORDS["admin"])
+    await admin.close()
+    await until(lambda: observer.state.missing_consumers == {"observability-events"})
+
+    await tell(chat, happened("after"))
+
+    await until(lambda: heard.effects == ["after"])
+    assert failures == 2
+    assert observer.state.problem() is None
+
+
+async def test_a_consumer_that_goes_away_between_the_look_and_the_binding_is_missing_and_never_made_by_us(
+    connect_as: ConnectAs, heard: Heard, suite_nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observer = await connect_as("observability")
+    admin = await connect_admin(suite_nats.url, matrix.ADMIN_USER, PASSWORDS["admin"])
+    look = observer.js.consumer_info
+
+    async def look_and_lose(stream: str, consumer: str) -> Any:
+        info = await look(stream, consumer)
+        await admin.jetstream().delete_consumer(stream, consumer)
+        return info
+
+    monkeypatch.setattr(observer.js, "consumer_info", look_and_lose)
+
+    await observer.serve(handlers, heard, backoff_s=QUICK)
+
+    await until(lambda: observer.state.missing_consumers == {"observability-events"})
+    await observer.flush()
+    await admin.close()
+    assert observer.state.permission_errors == []
 
 
 async def test_a_consumer_made_anew_between_two_looks_is_bound_again(

@@ -27,14 +27,16 @@ def test_the_part_that_is_not_known_yet_has_its_chunks_and_no_other(first: int, 
     assert (rest.next, rest.flag) == (first + count, END)
 
 
-@given(st.integers(0, 20), st.integers(1, 40), st.integers(1, 200))
-def test_a_split_frame_has_every_chunk_in_order_and_ends_once(first: int, count: int, max_bytes: int) -> None:
-    parts = list(Frame(first, count, END, chunks(first, count)).split(max_bytes))
+@given(st.integers(0, 20), st.integers(1, 40), st.integers(1, 200), st.sampled_from([b"", b"data: [DONE]\n\n"]))
+def test_a_split_frame_has_every_chunk_in_order_and_ends_once(
+    first: int, count: int, max_bytes: int, uncounted: bytes
+) -> None:
+    parts = list(Frame(first, count, END, chunks(first, count) + uncounted).split(max_bytes))
 
-    assert b"".join(part.data for part in parts) == chunks(first, count)
+    assert b"".join(part.data for part in parts) == chunks(first, count) + uncounted
     assert [part.first for part in parts[1:]] == [part.next for part in parts[:-1]]
     assert [part.flag for part in parts] == [MORE] * (len(parts) - 1) + [END]
-    assert all(len(part.data) <= max_bytes or part.count == 1 for part in parts)
+    assert all(len(part.data.removesuffix(uncounted)) <= max_bytes or part.count == 1 for part in parts)
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"1 2\n", b"a b c\n", b"-1 1 -\n", b"1 1 -", b"1 1 - x\n", b"\xff 1 -\n"])

@@ -172,6 +172,46 @@ async def test_a_wiped_nats_in_mid_turn_costs_no_chunk(
         await tasks.end(keeper)
 
 
+async def test_who_does_not_hold_the_stream_publishes_nothing_until_the_end_was_committed(
+    chat: Bus, gateway: Bus
+) -> None:
+    held = True
+    publisher = LivePublisher(chat, new_subject(), held=lambda: held)
+    async with LiveReader(gateway, publisher.subject, replay=False) as reader:
+        await gateway.flush()
+        publisher.send(0, 1, chunk(0))
+        first = await reader.next(5)
+        publisher.send(1, 1, chunk(1))
+        held = False  # it slept, and another one has its work
+        await until(lambda: not publisher._held)
+        await publisher.repeat()
+        await chat.settle()
+        await chat.flush()
+        await gateway.flush()
+        kept_back = await reader.next(0)
+        publisher.send(2, 0, b"", end=True)
+        await publisher.repeat()
+        rest = [frame async for frame in reader]
+    publisher.close()
+
+    assert first == Frame(0, 1, "-", chunk(0))
+    assert kept_back is None
+    assert [(frame.first, frame.next, frame.flag) for frame in rest] == [(1, 2, END)]
+
+
+async def test_an_end_with_a_lower_number_than_was_read_ends_the_reader_at_once(chat: Bus, gateway: Bus) -> None:
+    subject = new_subject()
+    async with LiveReader(gateway, subject, replay=False) as reader:
+        await gateway.flush()
+        await chat.client.publish(subject, Frame(0, 5, "-", chunks(0, 5)).encode())
+        # The stream was wiped, and who recovered the work counted from what was stored of it.
+        await chat.client.publish(subject, Frame(2, 1, END, chunk(2)).encode())
+        frames = [await reader.next(5) for _ in range(2)]
+
+    assert frames == [Frame(0, 5, "-", chunks(0, 5)), Frame(5, 0, END, b"")]
+    assert reader.ended
+
+
 async def test_what_a_checkpoint_covers_is_not_repeated(chat: Bus, gateway: Bus, publisher: LivePublisher) -> None:
     async with LiveReader(gateway, publisher.subject, replay=False) as reader:
         await gateway.flush()

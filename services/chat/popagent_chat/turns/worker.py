@@ -91,7 +91,7 @@ class TurnWorker:
                 await lease.run(conn, store.CHECKPOINT, message, next_chunk)
 
         return TurnStream(
-            LivePublisher(self._deps.bus, matrix.live_subject("chat", "turns", turn.id)),
+            LivePublisher(self._deps.bus, matrix.live_subject("chat", "turns", turn.id), held=lambda: lease.held),
             checkpoint,
             opening=_opening(turn),
             message=turn.checkpoint,
