@@ -242,8 +242,14 @@ class Exporter:
         spans: list[bytes] = []
         logs: list[bytes] = []
         size = 0
+        unfit: Exception | None = None
         for kind, item in self._taken():
-            record = json.dumps(span_record(item) if isinstance(item, ReadableSpan) else log_record(item))
+            try:
+                record = json.dumps(span_record(item) if isinstance(item, ReadableSpan) else log_record(item))
+            except Exception as error:  # noqa: BLE001 (half a character, an odd value: one record, not all that follow)
+                self.outgoing.count_drop(kind)
+                unfit = error
+                continue
             if size + len(record) > BATCH_BYTES or len(spans) + len(logs) >= BATCH_RECORDS:
                 self._add_batch(spans, logs)
                 spans, logs, size = [], [], 0
@@ -252,6 +258,8 @@ class Exporter:
             EXPORTED.labels(kind).inc()
         if spans or logs:
             self._add_batch(spans, logs)
+        if unfit is not None:
+            log.warning("telemetry that cannot be encoded was dropped", extra={"reason": repr(unfit)})
 
     def _taken(self) -> list[tuple[str, ReadableSpan | LogLine]]:
         outgoing = self.outgoing

@@ -156,6 +156,28 @@ async def test_while_nothing_takes_telemetry_work_goes_on_and_the_oldest_is_drop
     assert b'popagent_telemetry_dropped_total{kind="span"}' in metrics.render()
 
 
+async def test_a_record_that_cannot_be_encoded_is_dropped_and_counted_and_the_others_leave(
+    store: Store, telemetry: Telemetry
+) -> None:
+    log = logging.getLogger("popagent.test")
+    log.setLevel(logging.INFO)
+    with span("before \ud83d"):
+        log.info("half a character: \udc00")
+    log.info("a whole one")
+    with span("after"):
+        pass
+
+    await telemetry.flush()
+    await telemetry.flush()
+
+    assert [item["name"] for item in store.spans()] == ["after"]
+    assert [line["message"] for line in store.logs()] == [
+        "a whole one",
+        "telemetry that cannot be encoded was dropped",
+    ]
+    assert sum(batch["dropped"] for batch in store.batches) == 2
+
+
 def test_a_metric_asked_for_twice_is_the_same() -> None:
     first = metrics.counter("popagent_test_total", "Test", ("kind",))
 
