@@ -3,7 +3,6 @@
 from popagent_telemetry import metrics
 from popagent_telemetry.redaction import (
     REDACTED,
-    forget_secret,
     is_secret_name,
     redact,
     redact_value,
@@ -27,7 +26,6 @@ __all__ = [
     "current_span",
     "current_trace_id",
     "extract",
-    "forget_secret",
     "inject",
     "is_secret_name",
     "metrics",

@@ -136,11 +136,6 @@ def register_secret(value: str | None, name: str = "secret") -> None:
         _known[value.strip()] = f"[redacted:{name}]"
 
 
-def forget_secret(value: str) -> None:
-    """Undo `register_secret`, after a rotation."""
-    _known.pop(value.strip(), None)
-
-
 def redact(text: str) -> str:
     """Return `text` without credentials: registered values, then keys, tokens, private keys, URL passwords."""
     for value, label in tuple(_known.items()):

@@ -10,9 +10,19 @@ import pytest
 
 from popagent_kit import json
 from popagent_kit.errors import NotFoundError
-from popagent_telemetry import Telemetry, current_trace_id, extract, inject, metrics, remote_context, set_up, span
+from popagent_telemetry import (
+    Telemetry,
+    current_trace_id,
+    extract,
+    inject,
+    metrics,
+    redaction,
+    remote_context,
+    set_up,
+    span,
+)
 from popagent_telemetry.exporting import QUEUED_BATCHES, QUEUED_SPANS
-from popagent_telemetry.redaction import forget_secret, register_secret
+from popagent_telemetry.redaction import register_secret
 from popagent_telemetry.tracing import LONGEST_ATTRIBUTE
 
 
@@ -190,17 +200,16 @@ def test_a_metric_asked_for_twice_is_the_same() -> None:
 
 
 async def test_a_secret_at_the_place_where_a_text_is_cut_does_not_leave_in_part(
-    store: Store, telemetry: Telemetry
+    store: Store, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(redaction, "_known", {})
     register_secret("CANARY-of-a-key-0123456789", "key")
     filling = "x" * (LONGEST_ATTRIBUTE - 10)
-    try:
-        logging.getLogger("popagent_test").warning(
-            "%s CANARY-of-a-key-0123456789", filling, extra={"detail": f"{filling} CANARY-of-a-key-0123456789"}
-        )
-        await telemetry.flush()
-    finally:
-        forget_secret("CANARY-of-a-key-0123456789")
+
+    logging.getLogger("popagent_test").warning(
+        "%s CANARY-of-a-key-0123456789", filling, extra={"detail": f"{filling} CANARY-of-a-key-0123456789"}
+    )
+    await telemetry.flush()
 
     [line] = [line for line in store.logs() if line["message"].startswith("xxx")]
     assert "CANARY" not in line["message"] + line["attributes"]["detail"]
