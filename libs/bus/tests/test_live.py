@@ -34,6 +34,20 @@ async def read_all(reader: LiveReader) -> bytes:
         return b"".join([frame.data async for frame in reader])
 
 
+async def read_on(reader: LiveReader) -> asyncio.Task[bytes]:
+    """Open the reader, and read it to its end beside the test."""
+    await reader.open()
+    await reader.connection.flush()
+
+    async def read() -> bytes:
+        try:
+            return b"".join([frame.data async for frame in reader])
+        finally:
+            await reader.close()
+
+    return asyncio.create_task(read())
+
+
 @pytest.fixture
 async def chat(connect_as: ConnectAs) -> Bus:
     return await connect_as("chat")
@@ -118,8 +132,7 @@ async def test_nats_killed_in_mid_turn_gives_the_same_stream_to_the_last_chunk(
     chat: Bus, gateway: Bus, publisher: LivePublisher, suite_nats: NatsServer
 ) -> None:
     total = 300
-    reader = asyncio.create_task(read_all(LiveReader(gateway, publisher.subject, replay=False)))
-    await asyncio.sleep(0.1)
+    reader = await read_on(LiveReader(gateway, publisher.subject, replay=False))
 
     async def write() -> None:
         for number in range(total):
@@ -128,9 +141,9 @@ async def test_nats_killed_in_mid_turn_gives_the_same_stream_to_the_last_chunk(
         publisher.send(total, 0, b"", end=True)
 
     writing = asyncio.create_task(write())
-    await asyncio.sleep(0.2)
+    await until(lambda: (publisher.next_chunk or 0) > 50)
     await asyncio.to_thread(suite_nats.kill)
-    await asyncio.sleep(0.2)
+    await until(lambda: (publisher.next_chunk or 0) > 120)
     await asyncio.to_thread(suite_nats.start)
     await writing
 
@@ -159,15 +172,16 @@ async def test_a_wiped_nats_in_mid_turn_costs_no_chunk(
 ) -> None:
     keeper = asyncio.create_task(keep_streams(suite_nats.url, matrix.ADMIN_USER, PASSWORDS["admin"]))
     try:
-        reader = asyncio.create_task(read_all(LiveReader(gateway, publisher.subject)))
+        reader = LiveReader(gateway, publisher.subject)
+        reading_on = await read_on(reader)
         publisher.send(0, 5, chunks(0, 5))
-        await asyncio.sleep(0.1)
+        await until(lambda: reader.expected == 5)
         await asyncio.to_thread(suite_nats.wipe)
         await until(lambda: chat.connected and gateway.connected)
         publisher.send(5, 5, chunks(5, 5))
         publisher.send(10, 0, b"", end=True)
 
-        assert await asyncio.wait_for(reader, 10) == chunks(0, 10)
+        assert await asyncio.wait_for(reading_on, 10) == chunks(0, 10)
     finally:
         await tasks.end(keeper)
 
@@ -216,7 +230,7 @@ async def test_what_a_checkpoint_covers_is_not_repeated(chat: Bus, gateway: Bus,
     async with LiveReader(gateway, publisher.subject, replay=False) as reader:
         await gateway.flush()
         publisher.send(0, 2, chunks(0, 2))
-        await asyncio.sleep(0.02)
+        await until(lambda: publisher._timer is None)
         publisher.send(2, 2, chunks(2, 2))
         publisher.forget_before(2)
         async with LiveReader(gateway, publisher.subject, 2, replay=False) as later:
@@ -238,8 +252,9 @@ async def test_a_silent_owner_is_heard_by_its_heartbeat(
     async with LiveReader(gateway, publisher.subject, replay=False) as reader:
         opened_at = reader.heard_at
 
-        assert await reader.next(0.5) is None
-        assert reader.heard_at > opened_at
+        async with asyncio.timeout(10):
+            while reader.heard_at == opened_at:
+                assert await reader.next(0.1) is None
     publisher.close()
 
 
@@ -294,10 +309,10 @@ async def test_chunks_that_are_gone_are_told_and_not_waited_for_without_end(
 async def test_a_waiting_reader_is_woken_at_once(gateway: Bus) -> None:
     async with LiveReader(gateway, new_subject(), replay=False) as reader:
         waiting = asyncio.create_task(reader.next(60))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         reader.wake()
 
-        assert await asyncio.wait_for(waiting, 1) is None
+        assert await asyncio.wait_for(waiting, 10) is None
 
 
 async def test_chunks_out_of_order_or_after_the_end_are_refused(publisher: LivePublisher) -> None:

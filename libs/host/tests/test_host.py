@@ -15,7 +15,7 @@ import pytest
 from popagent_bus import Handlers
 from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import migrate
-from popagent_host import Service, ServiceDefinition, ServiceSettings, live
+from popagent_host import Service, ServiceDefinition, ServiceSettings, health, live
 from popagent_kit import json
 from popagent_kit.errors import UnavailableError
 from popagent_local.ports import free_port
@@ -203,6 +203,7 @@ class Chat:
     def __init__(self, admin_dsn: str, nats: NatsServer) -> None:
         self.order: list[str] = []
         self.stop = asyncio.Event()
+        self.asked = asyncio.Event()
         env = environment("chat", 0, admin_dsn, nats)
         self.settings = ServiceSettings.for_service("chat").load(environ=env)
         self.service: Service[ServiceSettings] | None = None
@@ -216,7 +217,10 @@ class Chat:
             async with service.outbox.transaction() as conn:
                 await inbox.once(conn, "test", command.text)
                 await service.outbox.add(conn, event)
-            await asyncio.sleep(0.3)
+            if command.text == "last":
+                chat.asked.set()
+                await chat.stop.wait()
+                await asyncio.sleep(0.1)
             chat.order.append("request")
             return EchoView(text=command.text)
 
@@ -246,8 +250,7 @@ async def test_a_stop_finishes_requests_then_work_then_events_and_loses_nothing(
     gateway = await connect_as("gateway")
     running = asyncio.create_task(chat.run())
     asked = asyncio.create_task(gateway.ask(Echo(text="last")))
-    await until(lambda: chat.service is not None)
-    await asyncio.sleep(0.15)
+    await chat.asked.wait()
 
     chat.stop.set()
     code = await running
@@ -292,3 +295,32 @@ async def test_work_beside_that_fails_ends_the_process_with_an_error(chat: Chat)
     definition = ServiceDefinition("chat", ServiceSettings, build)
 
     assert await live(definition, chat.settings, chat.stop) == 1
+
+
+async def test_a_process_that_hangs_says_so_on_livez(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "LONGEST_LAG_S", -1.0)
+    free = free_port()
+    settings = chat.settings.model_copy(update={"health_port": free})
+    running = asyncio.create_task(live(ServiceDefinition("chat", ServiceSettings, chat.build), settings, chat.stop))
+
+    async def late() -> bool:
+        return (await asyncio.to_thread(get, free, "/livez"))[0] == 503
+
+    await until(late)
+    _, said = await asyncio.to_thread(get, free, "/livez")
+    chat.stop.set()
+
+    assert b"event loop" in said
+    assert await running == 0
+
+
+async def test_a_process_whose_supervised_part_ended_hangs_until_it_is_gone() -> None:
+    failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    seen = health.Health("chat", "1", failed)
+
+    before = seen.hang()
+    failed.set_exception(RuntimeError("the door ended by itself"))
+
+    assert before is None
+    assert "the door ended by itself" in str(seen.hang())
+    assert failed.exception() is not None

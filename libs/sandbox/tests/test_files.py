@@ -177,21 +177,21 @@ def test_a_pattern_that_would_explode_elsewhere_takes_less_than_a_second_on_a_me
 ) -> None:
     (root / "line.txt").write_text("a" * 1_000_000 + "!")
 
-    begun = time.monotonic()
+    begun = time.process_time()  # ours alone, however busy the machine is
     grep(folder, pattern, "line.txt")
 
-    assert time.monotonic() - begun < 1
+    assert time.process_time() - begun < 1
 
 
 def test_a_pattern_that_is_slow_even_in_linear_time_ends_by_its_budget(folder: ContainedFolder, root: Path) -> None:
     (root / "line.txt").write_text("ab" * 500_000)
 
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(InvalidInputError, match="too complex"):
         grep(folder, "(a.{900}c)|(b.{800}c)")
     grep(folder, "(a.{200}c)|(b.{200}c)")
 
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_grep_ends_when_it_is_told_to_or_when_its_time_is_over(folder: ContainedFolder) -> None:
