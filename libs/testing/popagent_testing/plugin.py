@@ -15,7 +15,10 @@ import asyncpg
 import pytest
 
 from popagent_proto.matrix import BY_NAME
+from popagent_testing.loop_errors import no_error_is_left_in_the_loop
 from popagent_testing.servers import NatsServer, PostgresServer
+
+__all__ = ["no_error_is_left_in_the_loop"]
 
 T = TypeVar("T")
 LOOPBACK: Final = "127.0.0.1,::1,localhost"
