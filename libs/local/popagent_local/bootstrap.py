@@ -11,6 +11,7 @@ from popagent_db.bootstrap import bootstrap, bootstrap_sql, database_of
 from popagent_db.migrate import migrate
 from popagent_db.pool import connect
 from popagent_kit.errors import ConfigurationError
+from popagent_kit.settings import command
 from popagent_local.infrastructure import CLUSTERS, DATABASE, Infrastructure, resolve, services_of
 from popagent_local.programs import together
 from popagent_local.settings import LocalSettings
@@ -82,7 +83,7 @@ def reachable_infrastructure(home: Path, settings: LocalSettings) -> Infrastruct
     def port(name: str) -> int:
         if state is None or name not in state.ports:
             raise ConfigurationError(
-                "The embedded servers do not run. Start them with `popagent up`, which does this step by itself;"
+                f"The embedded servers do not run. Start them with `{command('up')}`, which does this step by itself;"
                 " or set DATABASE_URL, OBSERVABILITY_DATABASE_URL and NATS_URL to use servers of your own."
             )
         return state.ports[name]

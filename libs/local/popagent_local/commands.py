@@ -16,6 +16,7 @@ from popagent_kit import json
 from popagent_kit.errors import AppError
 from popagent_kit.settings import home_folder
 from popagent_local.model_server.commands import model
+from popagent_local.programs import LONGEST_STOP_S
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,7 +59,7 @@ def up(detach: bool, quiet: bool, with_parent: int | None) -> None:
 
 
 @local.command()
-@click.option("--timeout", "timeout_s", default=90.0, show_default=True, help="Seconds to wait.")
+@click.option("--timeout", "timeout_s", default=LONGEST_STOP_S, show_default=True, help="Seconds to wait.")
 @plainly
 def down(timeout_s: float) -> None:
     """Stop everything; returns when all is gone."""

@@ -11,7 +11,7 @@ from popagent_kit.settings import SettingInfo, Settings
 from popagent_proto.matrix import SERVICES
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "The suite": ("popagent_local.settings",),
+    "The suite": ("popagent_kit.shared_settings", "popagent_local.settings"),
     "The model": ("popagent_models.settings", "popagent_chat.models.settings"),
     "The embedded model": ("popagent_local.model_server.weights", "popagent_local.model_server.settings"),
     "Streams": ("popagent_bus.settings",),

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from popagent_kit.errors import AppError
-from popagent_kit.settings import clone_root, home_folder, read_env_file
+from popagent_kit.settings import clone_root, command, home_folder, read_env_file
 from popagent_local import nats, postgres
 from popagent_local.infrastructure import CLUSTER_VARIABLES, PROGRAM_NAMES
 from popagent_local.ports import is_free
@@ -144,7 +144,9 @@ def check_weights() -> Check:
 
     found = weights.paths()
     if found is None:
-        return Check("model", False, "the weights are not here", "`popagent model pull`, or set POPAGENT_MODEL_URL")
+        return Check(
+            "model", False, "the weights are not here", f"`{command('model pull')}`, or set POPAGENT_MODEL_URL"
+        )
     return Check("model", True, str(found.chat))
 
 
@@ -152,7 +154,7 @@ def check_given_servers() -> Iterator[Check]:
     """Servers of the user's own must let us in from here; embedded ones, while they run, too."""
     settings = LocalSettings.load()
     if not any((settings.database_url, settings.observability_database_url, settings.nats_url, is_held(home_folder()))):
-        yield Check("servers", True, "embedded; `popagent up` starts them")
+        yield Check("servers", True, f"embedded; `{command('up')}` starts them")
         return
     from popagent_local import bootstrap  # noqa: PLC0415 (asyncpg and nats are slow to load)
 
@@ -176,7 +178,7 @@ def _reached(name: str, url: str, attempt: Coroutine[Any, Any, str], variable: s
     try:
         detail = asyncio.run(asyncio.wait_for(attempt, REACH_TIMEOUT_S))
     except (AppError, OSError, TimeoutError) as error:
-        fix = f"start that server, or correct {variable}; for rights see `popagent bootstrap --print`"
+        fix = f"start that server, or correct {variable}; for rights see `{command('bootstrap --print')}`"
         return Check(name, False, f"{where}: {error or 'no answer'}", fix)
     return Check(name, True, f"{where}, {detail}")
 

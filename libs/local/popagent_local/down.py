@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from popagent_kit.errors import UnavailableError
+from popagent_local.programs import LONGEST_STOP_S
 from popagent_local.state import SuiteState, holder, is_held
 
 POLL_S: Final = 0.05
 
 
-def down(home: Path, timeout_s: float = 90.0) -> bool:
+def down(home: Path, timeout_s: float = LONGEST_STOP_S) -> bool:
     """Stop the suite and return True, or False when none runs.
 
     Raises:

@@ -15,7 +15,14 @@ from popagent_local.credentials import ADMIN, Credentials
 from popagent_local.nats import EmbeddedNats
 from popagent_local.ports import free_port
 from popagent_local.postgres import EmbeddedPostgres
-from popagent_local.programs import Program, surroundings
+from popagent_local.programs import (
+    BUS_STOP_S,
+    BUS_STOPS,
+    DATABASE_STOP_S,
+    DATABASES_STOP,
+    Program,
+    surroundings,
+)
 from popagent_local.settings import LocalSettings, given, require_tls_abroad
 from popagent_proto.matrix import ADMIN_USER, BY_NAME, SERVICES, Cluster, nats_authorization
 
@@ -105,10 +112,10 @@ class Infrastructure:
                 server.ready,
                 env=surroundings(),
                 port=server.port,
-                stop_order=2,
+                stop_order=DATABASES_STOP,
                 stop_signal=server.stop_signal,
                 kill_signal=server.kill_signal,
-                stop_timeout_s=20.0,
+                stop_timeout_s=DATABASE_STOP_S,
                 quiet=True,
             )
             for cluster, server in self.postgres.items()
@@ -121,9 +128,9 @@ class Infrastructure:
                     self.nats.ready,
                     env=surroundings(),
                     port=self.nats.port,
-                    stop_order=1,
+                    stop_order=BUS_STOPS,
                     stop_signal=signal.SIGTERM,
-                    stop_timeout_s=15.0,
+                    stop_timeout_s=BUS_STOP_S,
                     quiet=True,
                 )
             )

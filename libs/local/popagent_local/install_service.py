@@ -11,6 +11,7 @@ from typing import Final
 
 from popagent_kit.errors import ConflictError
 from popagent_kit.settings import clone_root
+from popagent_local.programs import LONGEST_STOP_S
 
 NAME: Final = "popagent.service"
 
@@ -42,7 +43,7 @@ Environment=PATH={os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")}
 ExecStart={command} --quiet
 # The supervisor stops its programs in order; only what it leaves is killed.
 KillMode=mixed
-TimeoutStopSec=90
+TimeoutStopSec={LONGEST_STOP_S + 5:.0f}
 Restart=on-failure
 RestartSec=5
 

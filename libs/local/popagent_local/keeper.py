@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
+from popagent_kit import tasks
 from popagent_kit.clock import now, wire_time
 from popagent_kit.errors import AppError
 from popagent_local.output import ALARMING, LogFile, Terminal, tail
@@ -24,6 +25,10 @@ MAX_LINE_BYTES: Final = 64 * 1024
 BACKOFF_S: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 STABLE_S: Final = 60.0
 FAILING_AFTER: Final = 4
+# So often in a row a ready program may leave the question whether it lives unanswered, and so long a hung one may take
+# to end when it is asked to.
+MISSES: Final = 3
+HUNG_STOP_S: Final = 10.0
 
 
 class StartError(AppError):
@@ -53,6 +58,7 @@ class Keeper:
         self.backoff_s = backoff_s
         self.ready = asyncio.Event()
         self.failures = 0
+        self.misses = 0
         self._ended_once = asyncio.Event()
         self._stopping = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
@@ -93,6 +99,26 @@ class Keeper:
         self._stopping.set()
         self._signal(self.program.kill_signal)
 
+    async def look(self) -> None:
+        """Ask a ready program whether it lives, and end one that hangs, so that it is started again."""
+        process = self._process
+        if self.program.lives is None or process is None or not self.ready.is_set() or self._stopping.is_set():
+            return
+        lives = await self.program.lives()
+        if process is not self._process or process.returncode is not None:  # it ended while we asked
+            return
+        self.misses = 0 if lives else self.misses + 1
+        if self.misses < MISSES:
+            return
+        self.terminal.warn(f"{self.program.name} runs and does not answer: ended, so that it is started again")
+        self._signal(self.program.stop_signal)
+        try:
+            async with asyncio.timeout(HUNG_STOP_S):
+                await process.wait()
+        except TimeoutError:
+            if process is self._process:
+                self._kill_group()
+
     def last_lines(self, count: int) -> str:
         """Return the end of the program's log, indented."""
         return "\n".join(f"    {line}" for line in tail(self.log_file.path, count))
@@ -101,7 +127,12 @@ class Keeper:
         loop = asyncio.get_running_loop()
         while not self._stopping.is_set():
             began = loop.time()
-            reason = await self._run_once()
+            try:
+                reason = await self._run_once()
+            except Exception as error:
+                log.exception("%s could not be watched", self.program.name)
+                self._kill_group()
+                reason = f"could not be watched: {error!r}"
             if self._stopping.is_set():
                 break
             self.failures = 1 if loop.time() - began > STABLE_S else self.failures + 1
@@ -127,12 +158,13 @@ class Keeper:
         except (AppError, OSError) as error:
             return f"could not be started: {error}"
         process = self._process
+        self.misses = 0
         self.state.pid, self.state.since = process.pid, wire_time(now())
         self._update("starting", "")
         if self._stopping.is_set():  # the order to stop came while it was being started
             self._signal(self.program.stop_signal)
         lines = asyncio.create_task(self._copy_lines(process))
-        probe = asyncio.create_task(self._watch_ready())
+        probe = tasks.lasting(self._watch_ready, f"readiness of {self.program.name}")
         code = await process.wait()
         probe.cancel()
         self.ready.clear()

@@ -11,11 +11,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
+from popagent_kit.shared_settings import LONGEST_DOOR_DRAIN_S, LONGEST_TURN_GRACE_S
 from popagent_local.exec_shim import shim
 from popagent_local.ports import LOOPBACK
 
 T = TypeVar("T")
-SERVICE_STOP_S: Final = 35.0  # a running turn gets 30 s, then it is ended with its text
+# What a program needs to end beside what its own settings grant.
+STOP_MARGIN_S: Final = 15.0
+SERVICE_STOP_S: Final = 35.0
+BUS_STOP_S: Final = 15.0
+DATABASE_STOP_S: Final = 20.0
+# The whole stop takes at most this, whatever the settings grant; whoever stops the supervisor waits for it.
+LONGEST_STOP_S: Final = LONGEST_TURN_GRACE_S + LONGEST_DOOR_DRAIN_S + 2 * STOP_MARGIN_S + BUS_STOP_S + DATABASE_STOP_S
+# The order of the stop. The services come first: who watches at the door sees how each turn ends, and turns that are
+# given time to finish still have their model.
+SERVICES_STOP: Final = 0
+DOOR_STOPS: Final = 1
+BUS_STOPS: Final = 2
+DATABASES_STOP: Final = 3
 # What a program needs of the surroundings; everything else of the environment is kept from it.
 SURROUNDINGS: Final = frozenset(
     {
@@ -38,11 +51,13 @@ class Program:
     port: int | None = None
     essential: bool = True
     """`up` fails when it does not start; any other program may come later."""
-    stop_order: int = 0
+    lives: Callable[[], Awaitable[bool]] | None = None
+    """Asked of a ready program every ten seconds; one that says no three times in a row hangs and is started again."""
+    stop_order: int = SERVICES_STOP
     """0 is stopped first."""
     stop_signal: signal.Signals = signal.SIGTERM
     kill_signal: signal.Signals = signal.SIGKILL
-    stop_timeout_s: float = SERVICE_STOP_S
+    stop_timeout_s: float = STOP_MARGIN_S
     start_timeout_s: float = 60.0
     quiet: bool = False
     """Only its alarms are shown in the terminal; its file has every line."""
@@ -84,11 +99,16 @@ async def run_once(command: Sequence[str], log_file: Path) -> int:
             await process.wait()
 
 
+def in_url(host: str) -> str:
+    """Return `host` as a URL writes it: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
 async def http_status(
     port: int, path: str, host: str = LOOPBACK, timeout_s: float = 2.0, headers: Mapping[str, str] | None = None
 ) -> int | None:
     """Return the status of `GET path`, or None when nobody answers in time."""
-    lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", "Connection: close"]
+    lines = [f"GET {path} HTTP/1.1", f"Host: {in_url(host)}:{port}", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     try:
         async with asyncio.timeout(timeout_s):
@@ -104,10 +124,10 @@ async def http_status(
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
 
 
-def answers_ok(port: int, path: str, host: str = LOOPBACK) -> Callable[[], Awaitable[bool]]:
-    """Return a readiness check: `GET path` gives 200."""
+def answers_ok(port: int, path: str, timeout_s: float = 2.0) -> Callable[[], Awaitable[bool]]:
+    """Return a check: `GET path` on loopback gives 200 in time."""
 
     async def check() -> bool:
-        return await http_status(port, path, host) == 200
+        return await http_status(port, path, timeout_s=timeout_s) == 200
 
     return check

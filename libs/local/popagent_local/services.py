@@ -11,13 +11,24 @@ from typing import Final
 from popagent_kit.settings import reveal
 from popagent_local.credentials import Credentials
 from popagent_local.infrastructure import Infrastructure
-from popagent_local.programs import Program, answers_ok, python_module, surroundings
+from popagent_local.programs import (
+    DOOR_STOPS,
+    SERVICE_STOP_S,
+    SERVICES_STOP,
+    STOP_MARGIN_S,
+    Program,
+    answers_ok,
+    python_module,
+    surroundings,
+)
 from popagent_local.settings import LocalSettings, given, workspace_root
 from popagent_proto.matrix import BY_NAME
 
 MODEL_SERVER: Final = "model-server"
 MODEL_SERVER_KEY: Final = "POPAGENT_MODEL_SERVER_KEY"
 GATEWAY: Final = "gateway"
+CHAT: Final = "chat"
+LIVES_TIMEOUT_S: Final = 5.0
 # Reaches a program only when the table grants it: keys, passwords, and addresses that hold them.
 GUARDED: Final = re.compile(r"(_KEY|_TOKEN|_SECRET|_PASSWORD|DATABASE_URL|NATS_URL|_MODEL_URL)$")
 
@@ -46,7 +57,7 @@ CHAT_NEEDS: Final = (
 
 LOCAL_SERVICES: Final = (
     LocalService(GATEWAY, needs=("POPAGENT_API_KEY",), essential=True),
-    LocalService("chat", needs=CHAT_NEEDS, essential=True),
+    LocalService(CHAT, needs=CHAT_NEEDS, essential=True),
     LocalService("task-runner"),
     LocalService("scheduler"),
     LocalService("evolution-worker"),
@@ -67,6 +78,8 @@ class SuiteValues:
     local_model_url: str | None
     local_model_key: str | None
     secret_key: str
+    granted_s: Mapping[str, float]
+    """Seconds that a service's own settings give to what is under way at a stop."""
 
 
 def suite_values(
@@ -83,6 +96,7 @@ def suite_values(
         local_model_url=f"http://127.0.0.1:{model_port}/v1" if embedded else None,
         local_model_key=credentials.model_server_key() if embedded else None,
         secret_key=reveal(settings.secret_key) or credentials.secret_key(),
+        granted_s={CHAT: settings.stop_grace_s, GATEWAY: settings.drain_s},
     )
 
 
@@ -130,6 +144,8 @@ def service_program(
     service: LocalService, values: SuiteValues, infrastructure: Infrastructure, health_port: int
 ) -> Program:
     """Return the service as a program; it is ready when `/readyz` says so."""
+    # What is under way gets its time, and the margin to be ended in words after it.
+    granted_s = values.granted_s.get(service.name, 0.0)
     return Program(
         service.name,
         lambda: python_module(BY_NAME[service.name].package),
@@ -137,6 +153,9 @@ def service_program(
         env=environment(service, values, infrastructure, health_port),
         port=health_port,
         essential=service.essential,
+        lives=answers_ok(health_port, "/livez", LIVES_TIMEOUT_S),
+        stop_order=DOOR_STOPS if service.name == GATEWAY else SERVICES_STOP,
+        stop_timeout_s=max(SERVICE_STOP_S, granted_s + STOP_MARGIN_S),
     )
 
 
@@ -159,6 +178,7 @@ def model_server_program(credentials: Credentials, port: int) -> Program:
         },
         port=port,
         essential=False,
+        stop_order=DOOR_STOPS,
         start_timeout_s=600.0,
         stop_timeout_s=10.0,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -12,23 +11,14 @@ from pydantic import SecretStr
 
 from popagent_kit.errors import ConfigurationError
 from popagent_kit.settings import Settings, clone_root, layers, setting
+from popagent_kit.shared_settings import DoorSettings, ModelEndpointSettings, TurnStopSettings, is_loopback
 
 TLS_MODES: Final = ("require", "verify-ca", "verify-full")
 
 
-class LocalSettings(Settings):
+class LocalSettings(DoorSettings, ModelEndpointSettings, TurnStopSettings):
     """Read once by `up` and by the commands that look at a running suite."""
 
-    host: str = setting("POPAGENT_HOST", "127.0.0.1", description="Address to listen on; any but loopback needs a key.")
-    port: int = setting(
-        "POPAGENT_PORT",
-        8420,
-        description="Port of the HTTP API; another is taken and printed when it is not free.",
-        gt=0,
-    )
-    api_key: SecretStr | None = setting(
-        "POPAGENT_API_KEY", None, description="Key that every /api route wants in x-popagent-key.", secret=True
-    )
     secret_key: SecretStr | None = setting(
         "POPAGENT_SECRET_KEY",
         None,
@@ -50,10 +40,6 @@ class LocalSettings(Settings):
     nats_url: SecretStr | None = setting(
         "NATS_URL", None, description="Your own NATS with JetStream instead of the embedded one.", secret=True
     )
-    model_url: str | None = setting(
-        "POPAGENT_MODEL_URL", None, description="An OpenAI-compatible endpoint; unset, the embedded model answers."
-    )
-    model_key: SecretStr | None = setting("POPAGENT_MODEL_KEY", None, description="Key of that endpoint.", secret=True)
 
 
 class PlaceSettings(Settings):
@@ -85,14 +71,6 @@ def workspace_root(home: Path) -> Path:
     """Return the folder below which every workspace lies; `up` tells it to every service."""
     chosen = given("POPAGENT_WORKSPACE_ROOT")
     return Path(chosen).expanduser().absolute() if chosen else (clone_root() or home) / "workspace"
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach `host`; of names, only localhost counts."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def require_tls_abroad(variable: str, url: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 from popagent_kit import json
 from popagent_kit.errors import ConflictError, MalformedJsonError
+from popagent_kit.settings import command
 
 Phase = Literal["starting", "ready", "stopping", "stopped", "failed"]
 
@@ -151,5 +152,5 @@ def describe_holder(home: Path) -> str:
     who = f"process {state.pid}, since {state.since}" if state else "a process that has not said its name yet"
     return (
         f"popagent runs already on {home} ({who})."
-        " Stop it with `popagent down`, or set POPAGENT_HOME to another folder."
+        f" Stop it with `{command('down')}`, or set POPAGENT_HOME to another folder."
     )

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from popagent_kit.settings import command
 from popagent_local.infrastructure import NATS, PROGRAM_NAMES
 from popagent_local.nats import server_info
 from popagent_local.postgres import accepts
@@ -75,7 +76,7 @@ async def _healthy(name: str, row: ProgramState) -> bool:
 def render(view: StatusView) -> str:
     """Return the table."""
     if view.state is None or not view.running:
-        return "popagent does not run. Start it with `popagent up`."
+        return f"popagent does not run. Start it with `{command('up')}`."
     state = view.state
     lines = [f"{state.phase} · {state.address or 'no address yet'} · {state.home} · process {state.pid}", ""]
     lines.append(f"  {'PROGRAM':<18}{'STATE':<12}{'HEALTH':<8}{'PORT':>6}{'PID':>9}{'RESTARTS':>10}  SINCE")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from popagent_local.keeper import BACKOFF_S, Keeper, StartError
 from popagent_local.output import LogFile, Terminal
@@ -15,6 +16,8 @@ from popagent_local.programs import Program, together
 from popagent_local.state import Phase, ProgramState, SuiteState
 
 T = TypeVar("T")
+LIVES_EVERY_S: Final = 10.0
+log = logging.getLogger(__name__)
 
 
 class StopRequested(Exception):  # noqa: N818 (an order, not an error)
@@ -104,10 +107,20 @@ class Supervisor:
         await self.unless_stopped(together(*(one(keeper) for keeper in keepers)))
         return failures
 
+    async def watch_lives(self) -> None:
+        """Ask every ready program, until cancelled, whether it lives; one timer for all of them."""
+        while True:
+            await asyncio.sleep(LIVES_EVERY_S)
+            await asyncio.gather(*(keeper.look() for keeper in self.keepers.values()))
+
     async def stop_all(self) -> None:
-        """Stop every program, in the order of `stop_order`."""
+        """Stop every program, in the order of `stop_order`; one that cannot be stopped does not keep up the others."""
         for order in sorted({keeper.program.stop_order for keeper in self.keepers.values()}):
-            await asyncio.gather(*(keeper.stop() for keeper in self._stopped_at(order)))
+            stopping = list(self._stopped_at(order))
+            results = await asyncio.gather(*(keeper.stop() for keeper in stopping), return_exceptions=True)
+            for keeper, result in zip(stopping, results, strict=True):
+                if isinstance(result, Exception):
+                    log.error("%s could not be stopped", keeper.program.name, exc_info=result)
 
     def _stopped_at(self, order: int) -> Iterator[Keeper]:
         return (keeper for keeper in self.keepers.values() if keeper.program.stop_order == order)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import logging
 import os
 import shutil
 import signal
@@ -15,10 +16,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from popagent_kit import tasks
 from popagent_kit.clock import now, wire_time
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
-from popagent_kit.settings import clone_root, home_folder, reveal
+from popagent_kit.settings import command, home_folder, reveal
 from popagent_local import default_workspace
 from popagent_local.exec_shim import die_with_parent
 from popagent_local.infrastructure import CLUSTERS, PROGRAM_NAMES, Infrastructure, Ports, resolve
@@ -26,7 +28,7 @@ from popagent_local.keeper import StartError
 from popagent_local.output import Terminal, tail
 from popagent_local.ports import LOOPBACK, free_port
 from popagent_local.postgres import EmbeddedPostgres
-from popagent_local.programs import Program, http_status, run_once, together
+from popagent_local.programs import Program, http_status, in_url, run_once, together
 from popagent_local.services import (
     MODEL_SERVER,
     SuiteValues,
@@ -34,7 +36,7 @@ from popagent_local.services import (
     service_programs,
     suite_values,
 )
-from popagent_local.settings import LocalSettings, is_loopback, workspace_root
+from popagent_local.settings import LocalSettings, workspace_root
 from popagent_local.state import AlreadyRunningError, HomeLock, SuiteState, describe_holder, is_held, private_folder
 from popagent_local.supervisor import StopRequested, Supervisor
 
@@ -43,6 +45,9 @@ HEALTH_WAIT_S: Final = 60.0
 INCOMPLETE_WAIT_S: Final = 5.0
 SUPERVISE: Final = (sys.executable, "-m", "popagent_local", "up", "--quiet")
 DETACHED_LOG: Final = "supervisor.log"
+# Where a server that listens on every address is reached from here.
+REACHED: Final = {"0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104 (compared)
+log = logging.getLogger(__name__)
 
 
 ServicePrograms = Callable[[SuiteValues, Infrastructure, Callable[[str], int]], list[Program]]
@@ -70,19 +75,28 @@ class Suite:
     async def run(self) -> int:
         """Start, serve until told to stop, stop; return the exit code."""
         self.supervisor.listen_to_signals()
+        self._in_background(self.supervisor.watch_lives, "the watch over programs")
         self.supervisor.phase("starting")
-        code, error = 0, ""
+        code, error = 1, "it was cut off"
         try:
             await self._start()
             self.supervisor.phase("ready")
             await self.supervisor.stop_requested.wait()
+            code, error = 0, ""
         except StopRequested:
-            error = "stopped while it was starting"
+            code, error = 0, "stopped while it was starting"
         except (AppError, OSError) as failure:
-            code, error = 1, str(failure)
-            self.terminal.say(f"\n{self.terminal.paint('popagent did not start', 31)}: {error}\n")
-        await self._stop(error)
+            error = self._tell_failure(str(failure))
+        except Exception as failure:
+            log.exception("popagent failed by a defect of ours")
+            error = self._tell_failure(f"{type(failure).__name__}: {failure}")
+        finally:
+            await self._stop(error)
         return code
+
+    def _tell_failure(self, reason: str) -> str:
+        self.terminal.say(f"\n{self.terminal.paint('popagent did not start', 31)}: {reason}\n")
+        return reason
 
     async def _start(self) -> None:
         began = time.monotonic()
@@ -116,7 +130,7 @@ class Suite:
 
         if weights.paths() is None:
             self.terminal.warn(
-                "no model: the weights are not here. Run `popagent model pull`, or set POPAGENT_MODEL_URL;"
+                f"no model: the weights are not here. Run `{command('model pull')}`, or set POPAGENT_MODEL_URL;"
                 " then start again."
             )
             return None
@@ -132,11 +146,11 @@ class Suite:
             else:
                 self.terminal.done("model", f"{LOOPBACK}:{port}", time.monotonic() - began)
 
-        self._in_background(report())
+        self._background.append(asyncio.create_task(report(), name="start of the model server"))
         return port
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        self._background.append(asyncio.create_task(work))
+    def _in_background(self, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        self._background.append(tasks.lasting(work, name))
 
     async def _start_servers(self, infrastructure: Infrastructure) -> None:
         if not (infrastructure.postgres or infrastructure.nats):
@@ -179,7 +193,7 @@ class Suite:
 
             done = await self.supervisor.unless_stopped(bootstrap.prepare(infrastructure))
             detail.append(f"{len(done.migrations)} migrations" if done.migrations else "up to date")
-            self._in_background(bootstrap.guard_streams(infrastructure))
+            self._in_background(lambda: bootstrap.guard_streams(infrastructure), "the guard of the streams")
         for name in done.missing_extensions:
             self.terminal.warn(f"PostgreSQL has no extension {name}")
 
@@ -193,14 +207,14 @@ class Suite:
     def _door(self) -> tuple[str, int]:
         """Choose the gateway's port: the configured one, else the one of last time, else any."""
         wanted = self.settings.port
-        host = self.settings.host
-        port = free_port(wanted, host)
-        if port != wanted:
+        host = self.settings.host.strip("[]")
+        port = free_port(wanted or self.state.ports.get("door"), host)
+        if wanted and port != wanted:
             port = free_port(self.state.ports.get("door"), host)
             self.terminal.warn(f"port {wanted} is taken; popagent listens on {port} instead (POPAGENT_PORT)")
         self.state.ports["door"] = port
-        shown = host if is_loopback(host) or host not in {"0.0.0.0", "::"} else LOOPBACK  # noqa: S104 (compared)
-        self.state.address = f"http://{shown}:{port}"
+        shown = REACHED.get(host, host)
+        self.state.address = f"http://{in_url(shown)}:{port}"
         return shown, port
 
     async def _until_healthy(self, host: str, port: int, *, complete: bool) -> None:
@@ -221,11 +235,11 @@ class Suite:
 
     def _tell_ready(self, seconds: float) -> None:
         say, paint = self.terminal.say, self.terminal.paint
-        command = command_name()
         say(f"\n{paint('popagent is up', 32)} after {seconds:.1f} s: {paint(self.state.address, 1)}")
-        say(f'  chat   {command} chat "What does this project do? Read the README."')
-        say(f"  logs   {command} logs -f      files in {self.home / 'logs'}")
-        say(f"  stop   {'Ctrl-C, or ' if self.terminal.follow else ''}{command} down\n")
+        question = 'chat "What does this project do? Read the README."'
+        say(f"  chat   {command(question)}")
+        say(f"  logs   {command('logs -f')}      files in {self.home / 'logs'}")
+        say(f"  stop   {'Ctrl-C, or ' if self.terminal.follow else ''}{command('down')}\n")
 
     async def _stop(self, error: str) -> None:
         self.supervisor.phase("stopping", error)
@@ -235,7 +249,7 @@ class Suite:
         for task in self._background:
             task.cancel()
         await self.supervisor.stop_all()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await tasks.end(*self._background)
         self.supervisor.phase("failed" if error else "stopped", error)
         self.terminal.say("stopped")
 
@@ -245,11 +259,6 @@ class Suite:
         said = [detail] if detail else []
         yield said
         self.terminal.done(what, " ".join(said), time.monotonic() - began)
-
-
-def command_name() -> str:
-    """Return how the user calls us: the launcher of a clone, else the installed command."""
-    return "./popagent" if clone_root() is not None else "popagent"
 
 
 def up(*, follow: bool = True, parent: int | None = None, services: ServicePrograms = service_programs) -> int:
@@ -266,7 +275,7 @@ def up(*, follow: bool = True, parent: int | None = None, services: ServiceProgr
         return asyncio.run(Suite(home, settings, Terminal(follow=follow), services).run())
 
 
-def up_detached(command: Sequence[str] = SUPERVISE) -> int:
+def up_detached(program: Sequence[str] = SUPERVISE) -> int:
     """Start the supervisor as a process of its own and return 0 when it is healthy, else its exit code.
 
     Raises:
@@ -281,7 +290,7 @@ def up_detached(command: Sequence[str] = SUPERVISE) -> int:
         shutil.move(log_file, log_file.with_suffix(".log.1"))
     with log_file.open("ab") as log:
         child = subprocess.Popen(
-            command,
+            program,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -10,10 +10,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from popagent_kit import json
+from popagent_kit.errors import ConfigurationError
+from popagent_kit.settings import command
 from popagent_local.commands import local
-from popagent_local.programs import surroundings
-from popagent_local.services import LOCAL_SERVICES, tunables
-from popagent_local.settings import require_tls_abroad
+from popagent_local.infrastructure import resolve
+from popagent_local.programs import LONGEST_STOP_S, SERVICES_STOP, surroundings
+from popagent_local.services import (
+    LOCAL_SERVICES,
+    model_server_program,
+    service_programs,
+    suite_values,
+    tunables,
+)
+from popagent_local.settings import LocalSettings, require_tls_abroad
 from popagent_proto.matrix import SERVICES
 
 
@@ -109,6 +118,7 @@ def test_a_unit_is_printed_or_written_with_what_to_run_next(home: Path, monkeypa
     assert path.read_text() == printed
     assert f"Environment=POPAGENT_HOME={home}" in printed
     assert {"KillMode=mixed", "Restart=on-failure"} <= set(printed.splitlines())
+    assert f"TimeoutStopSec={LONGEST_STOP_S + 5:.0f}" in printed.splitlines()
     assert all(word in written for word in (str(path), "daemon-reload", "enable --now popagent", "enable-linger"))
     path.write_text("changed by hand")
     assert "popagent.service.bak" in run("install-service", "--user").output
@@ -118,7 +128,7 @@ def test_status_and_logs_and_down_of_a_home_where_nothing_runs(home: Path) -> No
     status, logs, down = run("status"), run("logs"), run("down")
 
     assert (status.exit_code, logs.exit_code, down.exit_code) == (1, 1, 0)
-    assert "popagent up" in status.output
+    assert f"`{command('up')}`" in status.output
     assert "no logs" in logs.output
     assert json.loads(run("status", "--json").output) == {"running": False}
 
@@ -152,6 +162,37 @@ def test_no_program_inherits_what_it_is_not_given() -> None:
     }
 
     assert surroundings(environ) | tunables(environ) == {"PATH": "/bin", "POPAGENT_TURN_SLOTS": "3"}
+
+
+def test_a_service_is_given_the_time_that_its_settings_grant_and_the_door_closes_after_the_services(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POPAGENT_TURN_STOP_GRACE_S", "300")
+    monkeypatch.setenv("POPAGENT_GATEWAY_DRAIN_S", "60")
+    settings = LocalSettings.load()
+    infrastructure = resolve(home, settings, lambda name: 1)
+    values = suite_values(settings, infrastructure.credentials, boot_id="b", port=1, model_port=1)
+
+    services = {program.name: program for program in service_programs(values, infrastructure, lambda name: 1)}
+    model = model_server_program(infrastructure.credentials, 1)
+    servers = infrastructure.programs()
+
+    door = services.pop("gateway")
+    assert (services["chat"].stop_timeout_s, door.stop_timeout_s) == (315, 75)
+    assert {program.stop_order for program in services.values()} == {SERVICES_STOP}
+    assert SERVICES_STOP < door.stop_order == model.stop_order < min(server.stop_order for server in servers)
+    longest: dict[int, float] = {}
+    for program in (*services.values(), door, model, *servers):
+        longest[program.stop_order] = max(longest.get(program.stop_order, 0), program.stop_timeout_s)
+    assert sum(longest.values()) <= LONGEST_STOP_S
+    assert all(program.lives is not None for program in (*services.values(), door))
+
+
+def test_a_grace_beyond_the_longest_stop_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POPAGENT_TURN_STOP_GRACE_S", "301")
+
+    with pytest.raises(ConfigurationError, match="POPAGENT_TURN_STOP_GRACE_S"):
+        LocalSettings.load()
 
 
 def test_the_table_of_local_services_is_the_matrix() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -54,6 +55,12 @@ def test_without_a_choice_there_is_nothing_to_decide() -> None:
     assert planned.answer["messages"][1]["content"] == "What is this?\n\nReply to me now, in Markdown, without JSON."
 
 
+DECIDE = """
+
+To answer: What is this?
+If the results above say enough, write {"tool": "none"} now. Never repeat a call."""
+
+
 def test_the_prompt_of_a_step_begins_with_that_of_the_step_before() -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "README.md"}'}}
     first = [{"role": "system", "content": "Be brief."}, USER]
@@ -69,15 +76,17 @@ def test_the_prompt_of_a_step_begins_with_that_of_the_step_before() -> None:
 
     prompts = [(planned.decision or {})["messages"] for planned in plans]
     answers = [(planned.answer or {})["messages"] for planned in [*plans, last]]
-    assert prompts[1][: len(prompts[0])] == prompts[0]
-    assert prompts[2][: len(prompts[1])] == prompts[1]
+    for told, later in pairwise(prompts):
+        # Only what is said at the very end, about this step alone, is not found again in the next.
+        assert later[: len(told) - 1] == told[:-1]
+        assert told[-1]["content"].startswith(later[len(told) - 1]["content"])
     for told, asked in zip([*prompts, prompts[2]], answers, strict=True):
         assert asked[:-1] == told[:-1]
-        assert asked[-1]["content"].startswith(told[-1]["content"])
+        assert asked[-1]["content"].startswith(told[-1]["content"].partition("\n\nTo answer:")[0])
     assert answers[1][-1]["content"].endswith("\n\nNow answer this in Markdown, without JSON: What is this?")
     assert prompts[1][2:] == [
         {"role": "assistant", "content": '{"tool": "read", "arguments": {"path": "README.md"}}'},
-        {"role": "user", "content": 'Result of read {"path": "README.md"}:\nIt is a test.'},
+        {"role": "user", "content": 'Result of read {"path": "README.md"}:\nIt is a test.' + DECIDE},
     ]
     assert prompts[2][4] == {"role": "assistant", "content": '{"tool": "none", "answer": "A test."}'}
 

@@ -16,10 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from popagent_kit import tasks
+from popagent_local import keeper as keeping
+from popagent_local import supervisor as supervising
 from popagent_local.exec_shim import shim
 from popagent_local.keeper import StartError
 from popagent_local.output import Terminal
-from popagent_local.programs import Program, surroundings
+from popagent_local.ports import free_port
+from popagent_local.programs import Program, answers_ok, surroundings
 from popagent_local.state import SuiteState
 from popagent_local.supervisor import StopRequested, Supervisor
 
@@ -197,6 +201,47 @@ time.sleep(600)
     await supervisor.stop_all()
 
     assert order.read_text().split() == ["service", "bus", "database"]
+
+
+HTTP_SERVER = """
+import http.server, os, signal, sys
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *_): pass
+signal.signal(signal.SIGTERM, {on_sigterm})
+server = http.server.HTTPServer(("127.0.0.1", {port}), Answer)
+open(sys.argv[1], "w").write(str(os.getpid()))
+server.serve_forever()
+"""
+
+
+@pytest.mark.parametrize("on_sigterm", ["signal.SIG_DFL", "signal.SIG_IGN"])
+async def test_a_program_that_runs_and_does_not_answer_is_started_again(
+    supervisor: Supervisor, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_sigterm: str
+) -> None:
+    monkeypatch.setattr(supervising, "LIVES_EVERY_S", 0.02)
+    monkeypatch.setattr(keeping, "HUNG_STOP_S", 0.2)
+    mark, port = tmp_path / "mark", free_port()
+    code = HTTP_SERVER.format(on_sigterm=on_sigterm, port=port)
+    lives = answers_ok(port, "/livez", timeout_s=0.2)
+    await supervisor.start(program("server", mark, code, lives=lives, stop_timeout_s=0.2))
+    first = int(mark.read_text())
+    watch = asyncio.create_task(supervisor.watch_lives())
+    await asyncio.sleep(0.2)  # a living one is left alone
+    restarts_while_living = supervisor.state.programs["server"].restarts
+
+    os.kill(first, signal.SIGSTOP)
+    await until(lambda: mark.read_text() not in {"", str(first)})
+    await until(supervisor.keepers["server"].ready.is_set)
+    restarts = supervisor.state.programs["server"].restarts
+    await tasks.end(watch)
+    await supervisor.stop_all()
+
+    assert (restarts_while_living, restarts) == (0, 1)
+    assert "server runs and does not answer" in said(terminal)
+    assert not _lives(first)
 
 
 def test_kill_9_of_the_supervisor_leaves_no_process(tmp_path: Path) -> None:

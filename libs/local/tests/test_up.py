@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 import socket
@@ -22,9 +23,13 @@ from popagent_kit.errors import AppError
 from popagent_local.credentials import Credentials
 from popagent_local.down import down
 from popagent_local.infrastructure import with_login
+from popagent_local.output import Terminal
+from popagent_local.ports import is_free
+from popagent_local.programs import Program, http_status
+from popagent_local.settings import LocalSettings
 from popagent_local.state import AlreadyRunningError, HomeLock, SuiteState, is_held
 from popagent_local.status import status
-from popagent_local.up import up_detached
+from popagent_local.up import Suite, up_detached
 
 STANDINS = Path(__file__).with_name("standins.py")
 COMMAND = [sys.executable, str(STANDINS)]
@@ -208,6 +213,56 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(
     assert not is_held(home)
     assert running(home).phase == "failed"
     assert all(row.pid is None for row in running(home).programs.values())
+
+
+async def test_a_defect_of_ours_stops_what_was_started_and_the_state_says_so(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> list[Program]:
+        raise RuntimeError("nobody thought of this")
+
+    with HomeLock(home):
+        code = await Suite(home, LocalSettings.load(), Terminal(io.StringIO()), broken).run()
+
+    assert code == 1
+    assert (running(home).phase, running(home).error) == ("failed", "RuntimeError: nobody thought of this")
+    assert all((row.pid, row.state) == (None, "stopped") for row in running(home).programs.values())
+    assert "nobody thought of this" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("host", "asked", "shown"),
+    [("0.0.0.0", "127.0.0.1", "127.0.0.1"), ("::", "::1", "[::1]"), ("[::1]", "::1", "[::1]")],
+)
+def test_a_door_that_listens_everywhere_is_asked_on_loopback(
+    home: Path, monkeypatch: pytest.MonkeyPatch, host: str, asked: str, shown: str
+) -> None:
+    monkeypatch.setenv("POPAGENT_HOST", host)
+    if ":" in host and not is_free(0, "::1"):
+        pytest.skip("this machine has no IPv6")
+    suite = Suite(home, LocalSettings.load(), Terminal(io.StringIO()))
+
+    at, port = suite._door()
+
+    assert (at, suite.state.address) == (asked, f"http://{shown}:{port}")
+
+
+async def test_a_door_on_ipv6_is_asked_by_its_name_in_brackets() -> None:
+    if not is_free(0, "::1"):
+        pytest.skip("this machine has no IPv6")
+    heard: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "::1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        status_code = await http_status(port, "/api/health", "::1")
+
+    assert status_code == 200
+    assert f"Host: [::1]:{port}\r\n".encode() in heard[0]
 
 
 def test_a_server_on_another_machine_needs_tls(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

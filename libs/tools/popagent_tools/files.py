@@ -125,7 +125,8 @@ def _read_lines(text: FileText) -> str:
     if text.complete:
         return text.text
     head = f"[{name}, lines {text.first_line}-{text.last_line} of {text.total_lines}]"
-    rest = f"\n[read on with line={text.last_line + 1}]" if text.last_line < text.total_lines else ""
+    more = f"\n[If this answers the question, answer now. More of the file: line={text.last_line + 1}]"
+    rest = more if text.last_line < text.total_lines else ""
     return f"{head}\n{text.text}{rest}"
 
 

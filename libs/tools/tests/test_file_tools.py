@@ -81,7 +81,7 @@ async def test_read_tells_where_to_read_on_and_goes_on_there(run: RunContext, ro
     (root / "long.txt").write_text("".join(f"this is line {number}\n" for number in range(1, 501)))
 
     first = (await call(run, "read", path="long.txt")).text
-    line = int(first.splitlines()[-1].removeprefix("[read on with line=").removesuffix("]"))
+    line = int(first.splitlines()[-1].rpartition("line=")[2].removesuffix("]"))
     second = (await call(run, "read", path="long.txt", line=line)).text
 
     assert first.splitlines()[0].startswith("[long.txt, lines 1-")

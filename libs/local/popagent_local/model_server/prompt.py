@@ -29,6 +29,10 @@ something that lies where a tool can look, look first."""
 # does not know when to stop. Stands at the very end, so that all before it is found in the prompt cache.
 ANSWER_NOW: Final = "Reply to me now, in Markdown, without JSON."
 ANSWER_THIS: Final = "Now answer this in Markdown, without JSON: {question}"
+# After a result a small model would rather look again than answer.
+DECIDE_NOW: Final = """\
+To answer: {question}
+If the results above say enough, write {{"tool": "{none}"}} now. Never repeat a call."""
 ANSWER_AS_JSON: Final = "Now answer this as JSON: {question}"
 # Of a long message the end is repeated: what is asked comes last.
 QUESTION_CHARACTERS: Final = 400
@@ -75,13 +79,21 @@ def decision_messages(
     return out
 
 
+def deciding_messages(told: Sequence[Message], messages: Sequence[Message], no_tool: str) -> list[dict[str, str]]:
+    """Return `told` (see `decision_messages`); after a result, with what was asked and the way out."""
+    out = [dict(message) for message in told]
+    if messages[-1].get("role") == "tool":
+        demand = DECIDE_NOW.format(question=_question(messages), none=no_tool)
+        out[-1]["content"] = f"{out[-1]['content']}\n\n{demand}"
+    return out
+
+
 def answer_messages(told: Sequence[Message], messages: Sequence[Message], *, as_json: bool) -> list[dict[str, str]]:
     """Return `told` (see `decision_messages`) with the demand for an answer to the last of `messages`."""
     out = [dict(message) for message in told]
     if out[-1]["role"] != "user":
         out.append({"role": "user", "content": ""})
-    asked = next((text_of(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), "")
-    question = asked[-QUESTION_CHARACTERS:]
+    question = _question(messages)
     if as_json:
         demand = ANSWER_AS_JSON.format(question=question)
     else:
@@ -90,6 +102,11 @@ def answer_messages(told: Sequence[Message], messages: Sequence[Message], *, as_
         demand = ANSWER_NOW if is_near else ANSWER_THIS.format(question=question)
     out[-1]["content"] = f"{out[-1]['content']}\n\n{demand}".lstrip()
     return out
+
+
+def _question(messages: Sequence[Message]) -> str:
+    asked = next((text_of(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), "")
+    return asked[-QUESTION_CHARACTERS:]
 
 
 def _assistant(message: Message, results: Mapping[str, str], no_tool: str) -> list[dict[str, str]]:

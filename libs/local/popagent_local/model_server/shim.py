@@ -83,7 +83,8 @@ def plan(request: Any) -> Plan:
     told = prompt.decision_messages(messages, tools.offered, no_tool)
     planned = replace(about, no_tool=no_tool)
     if tools.callable:
-        decision = {"temperature": DECISION_TEMPERATURE, **body, "messages": told}
+        asked = prompt.deciding_messages(told, messages, no_tool)
+        decision = {"temperature": DECISION_TEMPERATURE, **body, "messages": asked}
         schema = decision_schema(tools.callable, may_answer=tools.may_answer, no_tool=no_tool)
         planned = replace(planned, decision=decision, decision_schema=schema)
     if tools.may_answer:
