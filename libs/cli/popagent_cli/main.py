@@ -16,6 +16,12 @@ from popagent_kit.errors import AppError
 class Commands(click.Group):
     """Loads a command's code when it is called, so that `--help` answers at once."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse what no request could carry, before it is sent in part."""
+        if any("\ud800" <= char <= "\udfff" for argument in args for char in argument):
+            raise click.UsageError("An argument is not valid text in this terminal's encoding (UTF-8).", ctx)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the catalogue."""
         del ctx
