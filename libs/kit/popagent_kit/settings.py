@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from popagent_kit.errors import ConfigurationError
 
 DEFAULT: Final = "default"
+STARTED_BY_UP: Final = "POPAGENT_BOOT_ID"
 
 
 def setting(env: str, default: Any = ..., *, description: str, secret: bool = False, **bounds: Any) -> Any:
@@ -26,6 +27,14 @@ def clone_root() -> Path | None:
         if (folder / "pyproject.toml").is_file() and (folder / "libs" / "kit").is_dir():
             return folder
     return None
+
+
+def command(line: str) -> str:
+    """Return a command of ours as it is typed in the current folder, for a message."""
+    root = clone_root()
+    if root is None:
+        return f"popagent {line}"
+    return f"./popagent {line}" if os.path.realpath(os.curdir) == str(root) else f"{root / 'popagent'} {line}"
 
 
 def home_folder(environ: Mapping[str, str] | None = None) -> Path:
@@ -80,9 +89,14 @@ class Layer:
 
 
 def layers(flags: Mapping[str, str] | None = None, environ: Mapping[str, str] | None = None) -> list[Layer]:
-    """Return the sources, strongest first."""
+    """Return the sources, strongest first.
+
+    A service that `popagent up` started has its environment alone: it was given what it may know.
+    """
     env = os.environ if environ is None else environ
     found = [Layer("flag", flags or {}), Layer("environment", env)]
+    if env.get(STARTED_BY_UP):
+        return found
     root = clone_root()
     if root is not None:
         found.append(Layer("./.env", read_env_file(root / ".env")))

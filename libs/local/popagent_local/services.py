@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from popagent_kit.settings import reveal
+from popagent_kit.settings import layers, reveal
 from popagent_local.credentials import Credentials
 from popagent_local.infrastructure import Infrastructure
 from popagent_local.programs import (
@@ -101,11 +100,13 @@ def suite_values(
 
 
 def tunables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables of ours that anybody may know."""
-    env = os.environ if environ is None else environ
+    """Return the variables of ours that anybody may know, from wherever they are set."""
+    found: dict[str, str] = {}
+    for layer in reversed(layers(environ=environ)):
+        found.update({name: value for name, value in layer.values.items() if value})
     return {
         name: value
-        for name, value in env.items()
+        for name, value in found.items()
         if (name.startswith("POPAGENT_") or name in {"SEARXNG_URL"}) and not GUARDED.search(name)
     }
 
