@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import SecretStr
 
 from popagent_kit.errors import ConfigurationError
-from popagent_kit.settings import Settings, clone_root, layers, setting
+from popagent_kit.settings import Settings, default_workspace_root, layers, setting
 from popagent_kit.shared_settings import DoorSettings, ModelEndpointSettings, TurnStopSettings, is_loopback
 
 TLS_MODES: Final = ("require", "verify-ca", "verify-full")
@@ -70,7 +70,9 @@ class PlaceSettings(Settings):
 def workspace_root(home: Path) -> Path:
     """Return the folder below which every workspace lies; `up` tells it to every service."""
     chosen = given("POPAGENT_WORKSPACE_ROOT")
-    return Path(chosen).expanduser().absolute() if chosen else (clone_root() or home) / "workspace"
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    return default_workspace_root({"POPAGENT_HOME": str(home)})
 
 
 def require_tls_abroad(variable: str, url: str) -> None:

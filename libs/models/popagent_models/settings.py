@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import SecretStr
+from popagent_kit.settings import setting
+from popagent_kit.shared_settings import ModelEndpointSettings
 
-from popagent_kit.settings import Settings, setting
 
-
-class ModelSettings(Settings):
+class ModelSettings(ModelEndpointSettings):
     """Where the model is, and how long to wait for it."""
 
-    model_url: str | None = setting(
-        "POPAGENT_MODEL_URL",
-        None,
-        description="Base URL of an OpenAI-compatible server, for example http://127.0.0.1:11434/v1.",
-    )
-    model_key: SecretStr | None = setting(
-        "POPAGENT_MODEL_KEY", None, description="Key of the model server; sent as a bearer token.", secret=True
-    )
     model: str | None = setting(
         "POPAGENT_MODEL",
         None,

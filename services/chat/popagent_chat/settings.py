@@ -6,9 +6,10 @@ from pathlib import Path
 
 from popagent_host import ServiceSettings
 from popagent_kit.settings import default_workspace_root, setting
+from popagent_kit.shared_settings import TurnStopSettings
 
 
-class ChatSettings(ServiceSettings):
+class ChatSettings(TurnStopSettings, ServiceSettings):
     """Read once at start."""
 
     workspace_root: Path | None = setting(
@@ -18,13 +19,6 @@ class ChatSettings(ServiceSettings):
     )
     turn_slots: int = setting(
         "POPAGENT_TURN_SLOTS", 64, description="Turns that one chat process runs at once.", ge=1, le=1_000
-    )
-    stop_grace_s: float = setting(
-        "POPAGENT_TURN_STOP_GRACE_S",
-        30.0,
-        description="Seconds that running turns get to finish when the service is told to stop.",
-        ge=0,
-        le=600,
     )
 
     def root(self) -> Path:

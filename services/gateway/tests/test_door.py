@@ -9,8 +9,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
 from popagent_gateway.door import PUBLIC_PATHS, Door
-from popagent_gateway.settings import GatewaySettings, is_loopback
+from popagent_gateway.settings import GatewaySettings
 from popagent_kit.errors import ConfigurationError
+from popagent_kit.shared_settings import is_loopback
 
 KEY = "a key of Ünusual length".replace("Ü", "U")
 HERE = "http://127.0.0.1:8420"
