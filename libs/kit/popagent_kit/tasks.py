@@ -25,14 +25,18 @@ def lasting(work: Callable[[], Coroutine[Any, Any, None]], name: str) -> asyncio
     async def again_and_again() -> None:
         while True:
             try:
-                return await work()
+                await work()
+                break
             except AppError as error:
                 log.warning("%s begins again: %s", name, error.message)
             except Exception:
                 log.exception("%s failed by a defect of ours and begins again", name)
+            if task.cancelling():  # the error came out of the cleaning up after a cancellation
+                break
             await asyncio.sleep(PAUSE_S)
 
-    return asyncio.get_running_loop().create_task(again_and_again(), name=name)
+    task = asyncio.get_running_loop().create_task(again_and_again(), name=name)
+    return task
 
 
 async def end(*tasks: asyncio.Task[Any] | None) -> None:

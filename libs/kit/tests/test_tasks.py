@@ -55,3 +55,23 @@ async def test_a_lasting_loop_is_ended_by_its_cancellation() -> None:
     await tasks.end(task)
 
     assert task.cancelled()
+
+
+async def test_a_lasting_loop_whose_cleaning_up_fails_does_not_begin_again() -> None:
+    began = 0
+
+    async def loop() -> None:
+        nonlocal began
+        began += 1
+        try:
+            await asyncio.sleep(600)
+        finally:
+            raise UnavailableError("the server has gone before us")
+
+    task = tasks.lasting(loop, "the loop")
+    await asyncio.sleep(0)
+
+    task.cancel()
+    await asyncio.wait_for(asyncio.wait([task]), 5)
+
+    assert (task.done(), began) == (True, 1)
