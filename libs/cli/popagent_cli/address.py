@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 import click
 
-from popagent_kit.settings import clone_root, home_folder
+from popagent_cli.errors import CliError
+from popagent_kit.settings import clone_root, command, home_folder
 from popagent_local.settings import given
 from popagent_local.state import SuiteState, is_held
 
@@ -41,7 +41,7 @@ def find_address(url: str | None) -> Address:
         click.BadParameter: `url` is no http or https address.
         ConfigurationError: A `.env` file cannot be read.
     """
-    key = given("POPAGENT_API_KEY")
+    key = _checked_key(given("POPAGENT_API_KEY"))
     if url is not None:
         return Address(_checked(url), key, named=True)
     home = home_folder()
@@ -65,9 +65,10 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
-def command(line: str) -> str:
-    """Return a command as it is typed in the current folder, for a message."""
-    return f"{'./popagent' if clone_root() == Path.cwd() else 'popagent'} {line}"
+def _checked_key(key: str | None) -> str | None:
+    if key is not None and not (key.isascii() and key.isprintable() and key == key.strip()):
+        raise CliError("POPAGENT_API_KEY is no key: it is printable ASCII, without blanks at its ends.")
+    return key
 
 
 def how_to_start() -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from popagent_cli.address import command
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.conversation import Conversation, remarks, says_it_itself
 from popagent_cli.errors import FAILED, INTERRUPTED, CliError, RefusedError
@@ -19,6 +18,7 @@ from popagent_cli.safe_text import one_safe_line
 from popagent_cli.screen import Screen
 from popagent_cli.workspaces import find_workspace
 from popagent_kit.ids import new_id
+from popagent_kit.settings import command
 from popagent_uistream.chunks import Chunk
 
 reasoning_option = click.option("--reasoning", is_flag=True, help="Show what the model thinks, dimmed.")

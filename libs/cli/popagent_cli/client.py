@@ -12,11 +12,12 @@ from typing import Any, Concatenate, Final, ParamSpec, Self
 import click
 import httpx2
 
-from popagent_cli.address import Address, command, find_address, how_to_start
+from popagent_cli.address import Address, find_address, how_to_start
 from popagent_cli.errors import CutError, NotRunningError, RefusedError
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit import json
 from popagent_kit.errors import MalformedJsonError
+from popagent_kit.settings import command
 
 P = ParamSpec("P")
 

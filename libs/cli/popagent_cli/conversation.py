@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from popagent_cli.address import command
 from popagent_cli.client import Client
 from popagent_cli.errors import CliError, RefusedError
 from popagent_cli.following import Outcome, Sink, Turn
@@ -17,6 +16,7 @@ from popagent_cli.rendering import Rendering
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.screen import Screen
 from popagent_kit.ids import new_id
+from popagent_kit.settings import command
 
 
 @dataclass

@@ -8,13 +8,12 @@ from typing import Final
 
 import click
 
-from popagent_cli.address import command
 from popagent_cli.conversation import Conversation, says_it_itself
 from popagent_cli.errors import CliError
 from popagent_cli.printing import local_time, note
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit.ids import new_id
-from popagent_kit.settings import home_folder
+from popagent_kit.settings import command, home_folder
 
 HISTORY_LINES: Final = 1_000
 LISTED: Final = 10

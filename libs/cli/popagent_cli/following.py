@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 
 import httpx2
 
-from popagent_cli.address import command
 from popagent_cli.client import Client
 from popagent_cli.errors import CliError, CutError, NotRunningError, RefusedError
 from popagent_cli.screen import Screen
 from popagent_kit.errors import MalformedJsonError
+from popagent_kit.settings import command
 from popagent_uistream import chunks
 from popagent_uistream.chunks import Chunk
 from popagent_uistream.parse import MalformedStreamError, StreamParser

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from popagent_cli.address import command
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.history import all_messages
@@ -15,6 +14,7 @@ from popagent_cli.printing import as_json_option, local_time, note, print_json, 
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.transcript import as_markdown
 from popagent_cli.workspaces import find_workspace
+from popagent_kit.settings import command
 
 session_argument = click.argument("session", type=ID)
 

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import click
 
-from popagent_cli.address import command
 from popagent_cli.client import Client, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.printing import as_json_option, duration, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit import json
 from popagent_kit.errors import MalformedJsonError
+from popagent_kit.settings import command
 
 SECTIONS: Final = ("agent-runtime",)
 EXAMPLE: Final = """settings-patch agent-runtime '{"supervisorMaxSteps":64}'"""

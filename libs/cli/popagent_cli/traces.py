@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import click
 
-from popagent_cli.address import command
 from popagent_cli.client import ID, PAGE, Client, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.printing import (
@@ -28,6 +27,7 @@ from popagent_cli.printing import (
     width,
 )
 from popagent_cli.safe_text import one_safe_line
+from popagent_kit.settings import command
 
 BAR_COLUMNS: Final = 30
 NAME_COLUMNS: Final = 44

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from popagent_cli.address import command
 from popagent_cli.client import Client, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
+from popagent_kit.settings import command
 
 
 @click.group()

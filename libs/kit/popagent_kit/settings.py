@@ -32,9 +32,7 @@ def clone_root() -> Path | None:
 def command(line: str) -> str:
     """Return a command of ours as it is typed in the current folder, for a message."""
     root = clone_root()
-    if root is None:
-        return f"popagent {line}"
-    return f"./popagent {line}" if os.path.realpath(os.curdir) == str(root) else f"{root / 'popagent'} {line}"
+    return f"./popagent {line}" if root is not None and os.path.realpath(os.curdir) == str(root) else f"popagent {line}"
 
 
 def home_folder(environ: Mapping[str, str] | None = None) -> Path:
