@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from popagent_kit.errors import AppError, ConfigurationError
 from popagent_proto.common import HealthView
-from popagent_telemetry import metrics
+from popagent_telemetry import metrics, redact
 
 LOOPBACK: Final = "127.0.0.1"
 OK: Final = "ok"
@@ -23,6 +23,8 @@ CHECK_TIMEOUT_S: Final = 2.0
 # Probes that come at the same time share one look.
 FRESH_S: Final = 0.5
 TICK_S: Final = 60.0
+# An event loop that wakes up this late does no work any more.
+LONGEST_LAG_S: Final = 30.0
 
 Check = Callable[[], Awaitable[None]]
 """Returns when all is well, raises AppError with the reason when not."""
@@ -34,10 +36,12 @@ log = logging.getLogger(__name__)
 class Health:
     """Collects checks; ready when the start is over and every decisive check is."""
 
-    def __init__(self, service: str, version: str) -> None:
+    def __init__(self, service: str, version: str, failed: asyncio.Future[None] | None = None) -> None:
         self.service = service
         self.version = version
         self.state = "starting"
+        self.lag_s = 0.0
+        self._failed = failed
         self._checks: dict[str, tuple[Check, bool]] = {}
         self._seen: HealthView | None = None
         self._seen_at = 0.0
@@ -54,6 +58,19 @@ class Health:
         """Say where the process is in its life: starting, ok, stopping."""
         self.state = state
         self._changes += 1
+
+    def note_lag(self, lag_s: float) -> None:
+        """Remember how late the event loop was last."""
+        self.lag_s = lag_s
+
+    def hang(self) -> str | None:
+        """Say why this process should be started anew, or None: it may be unready for long and live all the same."""
+        failed = self._failed
+        if failed is not None and failed.done() and not failed.cancelled():
+            return f"a part that must not end has ended: {failed.exception()}"
+        if self.lag_s > LONGEST_LAG_S:
+            return f"the event loop is {self.lag_s:.0f} s late"
+        return None
 
     async def view(self) -> HealthView:
         """Return how the service is, at most half a second old."""
@@ -98,7 +115,8 @@ def health_app(health: Health) -> Starlette:
     """Return the three routes; none wants a key, none tells a secret."""
 
     async def livez(_: Request) -> Response:
-        return PlainTextResponse(OK)
+        trouble = health.hang()
+        return PlainTextResponse(redact(trouble or OK), 503 if trouble else 200)
 
     async def readyz(_: Request) -> Response:
         view = await health.view()

@@ -73,7 +73,7 @@ async def live(definition: ServiceDefinition[S], settings: S, stop: asyncio.Even
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked.set)
     failed: asyncio.Future[None] = loop.create_future()
-    health = Health(definition.name, _version())
+    health = Health(definition.name, _version(), failed)
     code = 0
     async with AsyncExitStack() as closing:
         starting = asyncio.create_task(_start(definition, settings, health, closing, failed))
@@ -115,7 +115,7 @@ async def _start(
     await server.open()
     closing.push_async_callback(guarded, server.close)
     log.info("health and metrics on http://127.0.0.1:%d", server.port)
-    lag = tasks.lasting(metrics.watch_event_loop, "event loop lag")
+    lag = tasks.lasting(lambda: metrics.watch_event_loop(seen=health.note_lag), "event loop lag")
     closing.push_async_callback(tasks.end, lag)
 
     pool, bus = await _open(definition.name, settings, health, closing)
