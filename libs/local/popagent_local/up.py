@@ -143,6 +143,8 @@ class Suite:
                 await keeper.start()
             except StartError as error:
                 self.terminal.warn(f"{error}\n    Chat answers once it runs; it is tried again.")
+            except Exception:
+                log.exception("the start of the model server is not known")
             else:
                 self.terminal.done("model", f"{LOOPBACK}:{port}", time.monotonic() - began)
 

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -226,7 +227,8 @@ async def test_a_program_that_runs_and_does_not_answer_is_started_again(
     mark, port = tmp_path / "mark", free_port()
     code = HTTP_SERVER.format(on_sigterm=on_sigterm, port=port)
     lives = answers_ok(port, "/livez", timeout_s=0.2)
-    await supervisor.start(program("server", mark, code, lives=lives, stop_timeout_s=0.2))
+    server = program("server", mark, code, lives=lives, stop_timeout_s=0.2)
+    await supervisor.start(replace(server, ready=answers_ok(port, "/readyz")))
     first = int(mark.read_text())
     watch = asyncio.create_task(supervisor.watch_lives())
     await asyncio.sleep(0.2)  # a living one is left alone
