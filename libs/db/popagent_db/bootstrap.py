@@ -109,14 +109,18 @@ async def bootstrap(admin_dsn: str, services: Sequence[str], passwords: Mapping[
 def bootstrap_sql(services: Sequence[str], database: str) -> str:
     """Return what `bootstrap` runs, as a psql script for an administrator to read first.
 
-    Passwords are psql variables, one a role: `psql -v popagent_chat_password=…`.
+    Passwords are psql variables, one a role, set by a second script that only its owner can read: on a command line,
+    every user of the machine would see them.
     """
     rows = [BY_NAME[service] for service in services]
     statements = bootstrap_statements(rows, database, lambda role: f":'{role}_password'")
     head = [
         "-- popagent: roles, schemas and extensions. May be run again at any time.",
-        f"-- Run it as an administrator in the database {database}, with one -v <role>_password=… for each of:",
-        f"-- {', '.join(row.role for row in rows)}",
+        "-- Passwords are kept off the command line, where every user of the machine could read them.",
+        "-- Write them first, in a file of your own (umask 077; nano passwords.psql), letters and digits only:",
+        *(f"--   \\set {row.role}_password '...'" for row in rows),
+        f"-- Then, as an administrator, with your own login in ~/.pgpass, in the database {database}:",
+        "--   psql -v ON_ERROR_STOP=1 -f passwords.psql -f this-script.sql",
         "set password_encryption = 'scram-sha-256';",
     ]
     return "\n".join([*head, "begin;", *(f"{statement};" for statement in statements), "commit;", ""])

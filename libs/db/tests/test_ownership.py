@@ -169,11 +169,15 @@ async def test_the_printed_sql_does_the_same(private_postgres: PostgresServer, t
     assert psql_path
     script = tmp_path / "bootstrap.sql"
     script.write_text(bootstrap_sql(["chat", "gateway"], "postgres"))
-    variables = ["-v", "popagent_chat_password=chat_test", "-v", "popagent_gateway_password=gateway_test"]
+    passwords = tmp_path / "passwords.psql"
+    lines = [line[3:].strip() for line in script.read_text().splitlines() if line.startswith("--   \\set ")]
+    for line, password in zip(lines, ("chat_test", "gateway_test"), strict=True):
+        with passwords.open("a") as file:
+            file.write(line.replace("...", password) + "\n")
 
     for _ in range(2):
         subprocess.run(
-            [psql_path, private_postgres.dsn(), "-v", "ON_ERROR_STOP=1", "-q", *variables, "-f", str(script)],
+            [psql_path, private_postgres.dsn(), "-v", "ON_ERROR_STOP=1", "-q", "-f", str(passwords), "-f", str(script)],
             check=True,
             capture_output=True,
         )
@@ -189,6 +193,7 @@ def test_the_printed_sql_holds_no_password() -> None:
     text = bootstrap_sql(["chat"], 'odd"name')
 
     assert ":'popagent_chat_password'" in text
+    assert "-v popagent" not in text
     assert 'on database "odd""name"' in text
 
 
