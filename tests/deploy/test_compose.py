@@ -18,9 +18,11 @@ from typing import Any
 import pytest
 
 from popagent_kit.settings import clone_root
+from popagent_kit.shared_settings import LONGEST_DOOR_DRAIN_S, LONGEST_TURN_GRACE_S
 from popagent_local import config
 from popagent_local.nats import find_binary
 from popagent_local.ports import free_port
+from popagent_local.programs import SERVICE_STOP_S, STOP_MARGIN_S
 from popagent_proto.matrix import SERVICES
 from popagent_testing.model_process import ModelProcess
 from popagent_testing.servers import PostgresServer
@@ -109,6 +111,23 @@ def test_every_service_runs_from_one_image_with_a_volume_that_no_other_has(proje
     assert all(volumes - {"workspaces"} == {name} for name, volumes in mounted.items())
     assert {service["image"] for service in ours.values()} == {"popagent:local"}
     assert len({service["environment"][health_port(name)] for name, service in ours.items()}) == len(SERVICES)
+
+
+def test_containers_get_the_time_that_settings_may_grant_and_the_door_is_stopped_after_the_chat(
+    project: dict[str, Any],
+) -> None:
+    services = project["services"]
+    patience = {row.name: seconds(services[row.name]["stop_grace_period"]) for row in SERVICES}
+
+    assert patience["chat"] == LONGEST_TURN_GRACE_S + STOP_MARGIN_S
+    assert patience["gateway"] == LONGEST_DOOR_DRAIN_S + STOP_MARGIN_S
+    assert min(patience.values()) >= SERVICE_STOP_S
+    assert "gateway" in services["chat"]["depends_on"]
+
+
+def seconds(text: str) -> float:
+    units = {"h": 3600, "m": 60, "s": 1}
+    return sum(int(number) * units[unit] for number, unit in re.findall(r"(\d+)([hms])", text))
 
 
 def test_the_bus_is_the_version_that_the_package_brings(project: dict[str, Any]) -> None:
