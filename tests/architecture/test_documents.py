@@ -11,6 +11,8 @@ import pytest
 from popagent_cli.catalogue import COMMANDS
 from popagent_kit.settings import clone_root
 from popagent_local import config
+from popagent_proto import matrix
+from popagent_proto.base import Message
 from popagent_proto.matrix import SERVICES
 
 ROOT = clone_root() or Path()
@@ -100,3 +102,18 @@ def test_the_owner_table_names_every_table_of_the_service(service: str) -> None:
 @pytest.mark.parametrize("service", [row.name for row in SERVICES])
 def test_every_service_has_a_page(service: str) -> None:
     assert (ROOT / "services" / service / "README.md").is_file()
+
+
+def test_every_subject_that_is_named_is_one_of_the_contracts() -> None:
+    frames = {matrix.live_subject(row.name, slice_, "<id>") for row in SERVICES for slice_ in ("turns", "tasks")}
+    wakes = {matrix.wake_subject(row.name, slice_) for row in SERVICES for slice_ in ("turns", "tasks", "schedules")}
+    known = set(Message.registry) | wakes | {re.sub(r"<\w+>$", "<id>", subject) for subject in frames}
+    named = [
+        (path, subject)
+        for path, subject in found_in(r"`(popagent\.[a-z-]+\.(?:cmd|qry|evt|live|wake|telemetry)\.[^`*>]+>?)`")
+        if not subject.startswith("popagent.<")
+    ]
+
+    unknown = [(str(path), subject) for path, subject in named if re.sub(r"<\w+>$", "<id>", subject) not in known]
+
+    assert unknown == []

@@ -171,7 +171,7 @@ async def connect_admin(
 
 
 async def declare(url: str, user: str | None = None, password: str | None = None) -> list[str]:
-    """Connect, declare, close: what `popagent migrate` and `up` call."""
+    """Connect, declare, close: what `popagent bootstrap` and `popagent up` call."""
     client = await connect_admin(url, user, password)
     try:
         return await declare_streams(client.jetstream())
