@@ -13,6 +13,13 @@ NAME ?= first-token
 GENERATORS := popagent_proto.export popagent_gateway.export_openapi popagent_local.reference
 LOCKS := requirements-build.lock requirements.lock requirements-dev.lock
 
+# Where the home cannot be written to, uv and npm keep what they fetched in the clone.
+CACHED := $(shell base="$${XDG_CACHE_HOME:-$$HOME/.cache}"; for folder in "$$base/uv" "$$base" "$$(dirname "$$base")"; do \
+  if [ -e "$$folder" ]; then [ ! -w "$$folder" ] || echo yes; break; fi; done)
+ifeq ($(UV_CACHE_DIR)$(CACHED),)
+export UV_CACHE_DIR := $(CURDIR)/$(VENV)/.uv-cache
+endif
+
 .PHONY: help setup weights up test test-full lint types contracts contracts-check bench wheel ui lock clean
 
 help: ## Show this list
@@ -50,8 +57,10 @@ wheel: $(VENV)/.dev ## Build dist/popagent-*.whl: everything that `pip install` 
 	@$(VENV)/bin/uv build --quiet --no-build-isolation --wheel --out-dir dist .
 	@ls -l dist/*.whl
 
-ui: $(VENV)/.run ## Build the web UI
-	@if [ -f $(UI)/package.json ]; then cd $(UI) && npm ci && npm run build; fi
+ui: $(if $(wildcard $(UI)/package.json),$(VENV)/.dev,$(VENV)/.run) ## Build the web UI
+	@if [ -f $(UI)/package.json ]; then \
+	  export PATH="$$PATH:$(CURDIR)/$(VENV)/bin" npm_config_cache="$(CURDIR)/.popagent/node/npm"; \
+	  cd $(UI) && npm ci && npm run build; fi
 
 # An endpoint of your own needs no weights. Without a network the rest still works, and `up` says what is missing.
 weights: $(VENV)/.run

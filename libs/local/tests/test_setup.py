@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -76,3 +77,20 @@ def test_an_old_python_is_refused_with_a_plain_sentence(tmp_path: Path) -> None:
 
     assert done.returncode != 0
     assert "needs Python 3.11 or newer; found: Python 3.8.18" in done.stderr
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_uv_keeps_its_cache_in_the_clone_where_the_home_cannot_be_written_to(tmp_path: Path, writable: bool) -> None:
+    home = tmp_path if writable else tmp_path / "missing" / "home"
+    env = {"PATH": os.environ["PATH"], "HOME": str(home)}
+
+    done = subprocess.run(
+        ["make", "--eval", "show: ; @echo cache=$(UV_CACHE_DIR)", "show"],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.strip() == ("cache=" if writable else f"cache={ROOT}/.venv/.uv-cache")
