@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -51,6 +51,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header() -> str:
     """Say which servers the run uses."""
     return f"infrastructure: {backend()} PostgreSQL and NATS (POPAGENT_TEST_INFRA); sockets: loopback only"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Write half characters out as escapes: a report with one cannot leave a test process, and would end it."""
+    report = yield
+    report.sections = [(name, _whole(text)) for name, text in report.sections]
+    return report
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def run_apart(work: Coroutine[Any, Any, T]) -> T:
