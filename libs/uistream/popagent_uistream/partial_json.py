@@ -15,7 +15,7 @@ _HEX: Final = "[0-9a-fA-F]"
 _ESCAPE: Final = rf'\\["\\/bfnrt]|\\u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}|\\u(?![dD][89a-fA-F]){_HEX}{{4}}'
 _TOKEN: Final = re.compile(
     rf"""\s*(?:
-    (?P<string>"(?:[^"\\]|{_ESCAPE})*+) (?P<closed>"?)
+    (?P<string>"[^"\\]*(?:(?:{_ESCAPE})[^"\\]*)*) (?P<closed>"?)
     | (?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
     | (?P<literal>t(?:r(?:ue?)?)?|f(?:a(?:l(?:se?)?)?)?|n(?:u(?:ll?)?)?)
     | (?P<mark>[{{}}\[\],:])
