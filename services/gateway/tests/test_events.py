@@ -14,6 +14,7 @@ from popagent_db.pool import Pool
 from popagent_gateway.streams import event_hub, events
 from popagent_gateway.streams.topics import HEALTH, TOPIC_OF, TOPICS, parse_topics
 from popagent_gateway.wiring import Gateway
+from popagent_kit import tasks
 from popagent_kit.errors import InvalidInputError
 from popagent_kit.ids import new_id
 from popagent_proto.base import Event, Message
@@ -189,7 +190,7 @@ async def test_events_of_other_topics_do_not_keep_the_heartbeat_away(
             beats += line == ": ping"
             if beats == 2:
                 break
-        talk.cancel()
+        await tasks.end(talk)
 
     assert beats == 2
 
