@@ -1,7 +1,7 @@
 """Become another program that dies with its parent.
 
 Run as a script, with nothing but the standard library:
-`python -I -S exec_shim.py --parent PID [--signal N] [--userns | --uid N] -- program argument…`
+`python -I -S exec_shim.py --parent PID [--signal N] [--nice N] [--userns | --uid N] -- program argument…`
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def shim(
     death_signal: int = signal.SIGKILL,
     userns: bool = False,
     uid: int | None = None,
+    nice: int = 0,
 ) -> list[str]:
     """Return the command line that runs `program` under this shim.
 
@@ -38,12 +39,15 @@ def shim(
         death_signal: What the program gets when its parent is gone.
         userns: Run in a new user namespace as an ordinary user who owns what this user owns.
         uid: Change to this user and group first; needs root.
+        nice: 1 to 19 lets other programs go first when the processors are busy.
     """
     options = ["--parent", str(os.getpid() if parent is None else parent), "--signal", str(int(death_signal))]
     if userns:
         options.append("--userns")
     if uid is not None:
         options += ["--uid", str(uid)]
+    if nice:
+        options += ["--nice", str(nice)]
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), *options, "--", *program]
 
 
@@ -84,6 +88,16 @@ def become(uid: int) -> None:
     os.setuid(uid)
 
 
+def let_others_go_first(nice: int) -> None:
+    """Lower the priority of this process and, where the kernel groups by session, of its group."""
+    os.nice(nice)
+    try:
+        with open("/proc/self/autogroup", "w", encoding="ascii") as file:
+            file.write(str(nice))
+    except OSError:
+        pass  # this kernel does not group by session, so that the priority of the process counts
+
+
 def main(arguments: list[str]) -> None:
     """Parse, confine, exec; never returns."""
     split = arguments.index("--")
@@ -92,6 +106,8 @@ def main(arguments: list[str]) -> None:
     death_signal = int(options[options.index("--signal") + 1]) if "--signal" in options else signal.SIGKILL
     if os.getpgrp() != os.getpid():
         os.setsid()  # a Ctrl-C in the terminal is the supervisor's to pass on, in its order
+    if "--nice" in options:
+        let_others_go_first(int(options[options.index("--nice") + 1]))
     if "--userns" in options:
         try:
             enter_user_namespace()

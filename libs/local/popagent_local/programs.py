@@ -69,9 +69,9 @@ def surroundings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     return {name: value for name, value in env.items() if name in SURROUNDINGS or name.startswith("LC_")}
 
 
-def python_module(module: str, *arguments: str) -> list[str]:
+def python_module(module: str, *arguments: str, nice: int = 0) -> list[str]:
     """Return the command line of `python -m module`, killed at once when this process ends."""
-    return shim([sys.executable, "-X", "utf8", "-m", module, *arguments], death_signal=signal.SIGKILL)
+    return shim([sys.executable, "-X", "utf8", "-m", module, *arguments], death_signal=signal.SIGKILL, nice=nice)
 
 
 async def together(*work: Awaitable[T]) -> list[T]:

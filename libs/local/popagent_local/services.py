@@ -39,6 +39,7 @@ class LocalService:
     name: str
     needs: tuple[str, ...] = ()
     essential: bool = False
+    nice: int = 0
 
     @property
     def health_variable(self) -> str:
@@ -61,7 +62,8 @@ LOCAL_SERVICES: Final = (
     LocalService("scheduler"),
     LocalService("evolution-worker"),
     LocalService("docs-indexer", needs=("POPAGENT_EMBEDDING_API_KEY",)),
-    LocalService("observability"),
+    # Watching must not slow what is watched.
+    LocalService("observability", nice=10),
 )
 
 
@@ -149,7 +151,7 @@ def service_program(
     granted_s = values.granted_s.get(service.name, 0.0)
     return Program(
         service.name,
-        lambda: python_module(BY_NAME[service.name].package),
+        lambda: python_module(BY_NAME[service.name].package, nice=service.nice),
         answers_ok(health_port, "/readyz"),
         env=environment(service, values, infrastructure, health_port),
         port=health_port,

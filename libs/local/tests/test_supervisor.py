@@ -289,3 +289,15 @@ def _lives(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def test_a_program_that_should_let_others_go_first_has_a_lower_priority() -> None:
+    script = "import os; print(os.nice(0), open('/proc/self/autogroup').read())"
+
+    done = subprocess.run(
+        shim([sys.executable, "-c", script], nice=10), capture_output=True, text=True, check=True, timeout=30
+    )
+
+    nice, _, group = done.stdout.partition(" ")
+    assert nice == "10"
+    assert "nice 10" in group or not group.strip()
