@@ -74,7 +74,7 @@ lock: $(VENV)/.dev ## Write the lock files anew from pyproject.toml
 	    *dev*) input=pyproject.toml; extra="--group dev" ;; \
 	    *) input=pyproject.toml; extra= ;; \
 	  esac; \
-	  $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  $(VENV)/bin/uv pip compile --system-certs --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-header --no-annotate $$input $$extra --output-file $$out; \
 	done
 
@@ -101,8 +101,8 @@ $(VENV)/.build: requirements-build.lock
 
 define install
 	@echo "setup: installing $(1)"
-	@$(VENV)/bin/uv pip install --quiet --python $(PY) --require-hashes $(addprefix -r ,$(1))
-	@$(VENV)/bin/uv pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+	@$(VENV)/bin/uv pip install --system-certs --quiet --python $(PY) --require-hashes $(addprefix -r ,$(1))
+	@$(VENV)/bin/uv pip install --system-certs --quiet --python $(PY) --no-deps --no-build-isolation --editable .
 endef
 
 $(VENV)/.run: $(VENV)/.build requirements.lock pyproject.toml
