@@ -15,7 +15,6 @@ from popagent_agent.run_context import AgentProfile, RunContext, WorkspacePolicy
 from popagent_agent.stopping import StopSignal
 from popagent_agent.toolset import Tool, Toolset
 from popagent_kit import json
-from popagent_kit.clock import now
 from popagent_models.events import (
     Finished,
     FinishReason,
@@ -29,7 +28,7 @@ from popagent_models.events import (
 from popagent_models.profile import ModelProfile
 from popagent_models.request import ModelRequest
 from popagent_models.routing import Route
-from popagent_proto.chat.settings import AgentRuntimeView
+from popagent_testing.runtime_settings import agent_runtime
 from popagent_uistream.chunks import Chunk
 from popagent_uistream.encode import encode
 
@@ -110,24 +109,7 @@ class Lease:
             raise self.error
 
 
-SETTINGS = AgentRuntimeView(
-    model_source="auto",
-    default_model=None,
-    supervisor_max_steps=16,
-    specialist_max_steps=16,
-    concurrent_tool_calls=4,
-    processor_retries=0,
-    final_response_feedback=REMINDER,
-    delegation_context_messages=10,
-    delegation_result_characters=2_000,
-    delegation_failure_text="failed",
-    delegation_truncation_text="cut",
-    background_concurrency=1,
-    background_poll_ms=1_000,
-    task_timeout_ms=60_000,
-    revision=3,
-    updated_at=now(),
-)
+SETTINGS = agent_runtime(final_response_feedback=REMINDER, revision=3)
 
 
 def context(**changes: Any) -> RunContext:

@@ -10,31 +10,13 @@ from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace
 from popagent_agent.tokens import estimate_tokens, schema_tokens
 from popagent_agent.toolset import ToolOutcome
 from popagent_kit import json
-from popagent_kit.clock import now
 from popagent_models.profile import ModelProfile
 from popagent_models.routing import Route
-from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_sandbox.contained import ContainedFolder
+from popagent_testing.runtime_settings import agent_runtime
 from popagent_tools.catalogue import CATALOGUE, toolset_for
 
-SETTINGS = AgentRuntimeView(
-    model_source="auto",
-    default_model=None,
-    supervisor_max_steps=16,
-    specialist_max_steps=16,
-    concurrent_tool_calls=4,
-    processor_retries=0,
-    final_response_feedback="Answer.",
-    delegation_context_messages=10,
-    delegation_result_characters=2_000,
-    delegation_failure_text="failed",
-    delegation_truncation_text="cut",
-    background_concurrency=1,
-    background_poll_ms=1_000,
-    task_timeout_ms=60_000,
-    revision=1,
-    updated_at=now(),
-)
+SETTINGS = agent_runtime()
 
 
 @pytest.fixture

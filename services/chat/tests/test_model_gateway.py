@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 
 import pytest
 
@@ -13,27 +12,11 @@ from popagent_models.errors import ModelConfigurationError, UnknownModelError
 from popagent_models.settings import ModelSettings
 from popagent_proto.chat.settings import AgentRuntimeView, ModelSource
 from popagent_testing.model_server import ModelList, ModelServer
+from popagent_testing.runtime_settings import agent_runtime
 
 
 def runtime(source: ModelSource) -> AgentRuntimeView:
-    return AgentRuntimeView(
-        model_source=source,
-        default_model=None,
-        supervisor_max_steps=8,
-        specialist_max_steps=8,
-        concurrent_tool_calls=4,
-        processor_retries=2,
-        final_response_feedback="Answer now.",
-        delegation_context_messages=10,
-        delegation_result_characters=1_000,
-        delegation_failure_text="It failed.",
-        delegation_truncation_text="Cut.",
-        background_concurrency=1,
-        background_poll_ms=1_000,
-        task_timeout_ms=60_000,
-        revision=0,
-        updated_at=datetime.now(UTC),
-    )
+    return agent_runtime(model_source=source)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from popagent_kit.clock import now
 from popagent_kit.errors import ConflictError, NotFoundError, RateLimitedError, RevisionConflictError, UnavailableError
 from popagent_proto.chat import models, sessions, settings, turns, workspaces
 from popagent_proto.observability import GetStoreHealth, GetTrace, ListTraces, StoreHealthView, TraceList
+from popagent_testing.runtime_settings import agent_runtime
 
 from .conftest import HERE, Owner, make_settings, own_health
 
@@ -77,24 +78,7 @@ SUMMARY: dict[str, Any] = {
 }
 VIEW = sessions.SessionView(**SUMMARY, messages=[{"id": "m1", "role": "user", "parts": []}], previous_cursor=None)
 WORKSPACE = workspaces.WorkspaceView(id="w1", name="Mine", path="mine", is_default=True, created_at=now(), revision=0)
-RUNTIME = settings.AgentRuntimeView(
-    model_source="auto",
-    default_model=None,
-    supervisor_max_steps=32,
-    specialist_max_steps=24,
-    concurrent_tool_calls=4,
-    processor_retries=2,
-    final_response_feedback="Answer now.",
-    delegation_context_messages=10,
-    delegation_result_characters=8_000,
-    delegation_failure_text="It failed.",
-    delegation_truncation_text="Cut.",
-    background_concurrency=2,
-    background_poll_ms=1_000,
-    task_timeout_ms=600_000,
-    revision=1,
-    updated_at=now(),
-)
+RUNTIME = agent_runtime()
 
 
 def routes() -> list[tuple[str, str]]:
