@@ -143,7 +143,7 @@ class DeleteSession(Command[DeletedView]):
 
 
 class SessionChanged(Event):
-    """A session was created, renamed, archived, restored, shortened, or its running turn changed."""
+    """A person created, renamed, archived, restored or shortened a session; turns tell of it in their own events."""
 
     subject: ClassVar = "popagent.chat.evt.sessions-changed.v1"
 

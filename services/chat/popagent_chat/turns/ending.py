@@ -18,7 +18,6 @@ from popagent_db.pool import Connection
 from popagent_kit.clock import now
 from popagent_kit.errors import UnavailableError
 from popagent_kit.text import excerpt
-from popagent_proto.chat.sessions import SessionChanged
 from popagent_proto.chat.turns import TurnEnded
 from popagent_rows.leased import Lease
 
@@ -97,8 +96,7 @@ async def _tell(deps: RunDeps, conn: Connection, turn: LeasedTurn, text: str, en
         output_tokens=ending.output_tokens,
         trace_id=turn.trace_id,
     )
-    changed = SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary())
-    await deps.outbox.add(conn, ended, changed)
+    await deps.outbox.add(conn, ended)
 
 
 def text_of(message: dict[str, Any]) -> str:

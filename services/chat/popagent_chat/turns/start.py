@@ -19,7 +19,6 @@ from popagent_chat.turns.store import LeasedTurn, TurnRow
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConflictError, InvalidInputError
 from popagent_kit.ids import new_id
-from popagent_proto.chat.sessions import SessionChanged
 from popagent_proto.chat.turns import MESSAGE_CHARACTERS, StartTurn, TurnStarted, TurnView, UserMessage
 from popagent_telemetry import current_trace_id, inject
 
@@ -113,11 +112,10 @@ async def _start(
         holder.boot_id if here else None,
     )
     row = await session_store.set_running(conn, session.id, turn.id, _title(place))
-    await deps.outbox.add(
-        conn,
-        TurnStarted(aggregate_id=turn.id, version=0, turn_id=turn.id, session=row.summary(), trace_id=turn.trace_id),
-        SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()),
+    started = TurnStarted(
+        aggregate_id=turn.id, version=0, turn_id=turn.id, session=row.summary(), trace_id=turn.trace_id
     )
+    await deps.outbox.add(conn, started)
     return turn
 
 

@@ -161,7 +161,7 @@ export interface SaveSessionBody {
   messages?: Array<MessageRef> | null;
 }
 
-/** A session was created, renamed, archived, restored, shortened, or its running turn changed. */
+/** A person created, renamed, archived, restored or shortened a session; turns tell of it in their own events. */
 export interface SessionChanged {
   /** Also the Nats-Msg-Id. */
   eventId: string;
