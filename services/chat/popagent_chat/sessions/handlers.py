@@ -119,8 +119,9 @@ async def create_new(
 ) -> SessionRow | None:
     """Create what was not there a moment ago; None when another request was faster. The row is locked by its insert."""
     workspace = await workspace_for(conn, workspace_id)
-    await threads.create(conn, session_id, "session")
-    return await store.INSERT.first(conn, session_id, title or "", title is not None, workspace.id)
+    return await store.INSERT.first(
+        conn, session_id, "session", threads.RESOURCE, title or "", title is not None, workspace.id
+    )
 
 
 async def lock_for_edit(conn: Connection, session_id: str, revision: int, *, needs_rest: bool) -> SessionRow:

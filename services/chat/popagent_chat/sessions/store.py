@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from popagent_chat.threads import store as threads
 from popagent_db.pool import Connection
 from popagent_db.query import Query
 from popagent_proto.chat.sessions import SessionSummary
@@ -19,11 +20,13 @@ class SessionRow(SessionSummary):
         return SessionSummary.model_validate(self.model_dump(exclude={"version"}))
 
 
+# A session and its thread are one thing with one id: $1 to $3 are the thread's.
 INSERT: Final = Query(
     SessionRow,
-    """
+    f"""
+    with thread as ({threads.CREATE.sql})
     insert into sessions (id, title, title_locked, workspace_id, revision, version)
-    values ($1, $2, $3, $4, 0, 0)
+    values ($1, $4, $5, $6, 0, 0)
     on conflict (id) do nothing
     returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
         created_at, updated_at

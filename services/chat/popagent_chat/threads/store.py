@@ -101,11 +101,6 @@ BRANCH_IDS: Final = Query(
 DELETE: Final = Query(None, "delete from threads where id = $1")
 
 
-async def create(conn: Connection, thread_id: str, kind: Literal["session", "delegate", "task"]) -> None:
-    """Create an empty thread."""
-    await CREATE.run(conn, thread_id, kind, RESOURCE)
-
-
 async def append(
     conn: Connection,
     thread_id: str,
