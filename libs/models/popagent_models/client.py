@@ -9,22 +9,20 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 import httpx2
 import orjson
 
 from popagent_kit.errors import RateLimitedError
-from popagent_kit.settings import reveal
 from popagent_models.answer import Answer
 from popagent_models.dialect import Dialect
-from popagent_models.endpoint import Endpoint, endpoint
+from popagent_models.endpoint import Endpoint
 from popagent_models.errors import ModelConfigurationError, ModelError, ModelRequestError
 from popagent_models.events import ModelEvent, Usage
 from popagent_models.failures import cut_off, error_for_status, fell_silent
 from popagent_models.profile import profile_for
 from popagent_models.request import ModelRequest
-from popagent_models.settings import ModelSettings
 from popagent_models.trace import CallSpan
 from popagent_models.upstream import RefusedError, Upstream
 from popagent_models.usage import UsageRecord, UsageSink
@@ -85,15 +83,6 @@ class ModelClient:
         self._usage = usage
         self._dialect = Dialect()
         self._upstream = None if at is None else Upstream(at, connect_timeout_s=self.timeouts.connect_s)
-
-    @classmethod
-    def from_settings(
-        cls, settings: ModelSettings, *, admission: AdmissionPort | None = None, usage: UsageSink | None = None
-    ) -> Self:
-        """Return a client; without POPAGENT_MODEL_URL every call fails with a sentence that says so."""
-        at = endpoint(settings.model_url, reveal(settings.model_key)) if settings.model_url else None
-        timeouts = Timeouts(settings.connect_timeout_s, settings.header_timeout_s, settings.idle_timeout_s)
-        return cls(at, timeouts=timeouts, admission=admission, usage=usage)
 
     @property
     def endpoint(self) -> Endpoint | None:
