@@ -60,7 +60,10 @@ Row = TypeVar("Row", bound=LeasedRow)
 
 @dataclass(frozen=True)
 class Beaten:
-    """One row's answer to a heartbeat. Not `beaten` and still `ours`: its row was locked, the next beat will do."""
+    """One row's answer to a heartbeat.
+
+    Not `beaten` and still `ours`: its row was locked, and the next beat will do, or it was let go.
+    """
 
     id: str
     attempt: int
@@ -139,7 +142,7 @@ class LeasedRows(Generic[Row]):
                 select t.id, t.attempt
                 from {table} t
                 join held on held.id = t.id and held.attempt = t.attempt
-                where t.owner = $3 and t.state = 'running'
+                where t.owner = $3 and t.state = 'running' and t.lease_until > '-infinity'
                 for update of t skip locked
             ), beaten as (
                 update {table} t set lease_until = {lease}
@@ -170,7 +173,9 @@ class LeasedRows(Generic[Row]):
             where {FENCE}
             """,  # noqa: S608
         )
-        self.let_go = Query(None, f"update {table} set lease_until = clock_timestamp() where {FENCE}")  # noqa: S608
+        # Not "now": a beat that is on its way must not take it back, while it may revive a lease that only ran out,
+        # as all do when the machine slept.
+        self.let_go = Query(None, f"update {table} set lease_until = '-infinity' where {FENCE}")  # noqa: S608
         self.expired = Query(
             row,
             f"""
@@ -200,7 +205,7 @@ class LeasedRows(Generic[Row]):
         return await self.claim_due.all(connection, limit, holder.owner, holder.boot_id, self.lease_s)
 
     async def beat(self, connection: Connection, holder: Holder, rows: Sequence[LeasedRow]) -> list[Beaten]:
-        """Prolong what is still ours, and say of each row whether it is."""
+        """Prolong what is still ours and was not let go, and say of each row whether it is ours."""
         ids, attempts = [row.id for row in rows], [row.attempt for row in rows]
         return await self.beat_held.all(
             connection, ids, attempts, holder.owner, self.lease_s, timeout_s=max(self.beat_s, 0.2)

@@ -247,6 +247,19 @@ async def test_work_whose_row_was_taken_is_cancelled_within_a_beat(table: Pool, 
         await cancelled.wait()
 
 
+async def test_a_late_beat_does_not_take_back_a_lease_that_was_let_go(table: Pool) -> None:
+    holder = Holder.of_this_process()
+    await enqueue(table, "a")
+    (row,) = await claim(table, holder)
+    async with table.acquire() as conn:
+        await WORK.fenced(conn, row, WORK.let_go)
+
+        (answer,) = await WORK.beat(conn, holder, [row])
+
+    assert (answer.beaten, answer.ours) == (False, True)
+    assert await table.fetchval("select lease_until <= clock_timestamp() from work where id = 'a'")
+
+
 async def test_a_handler_that_raises_is_judged_and_its_slot_is_free_again(table: Pool, make_worker: Make) -> None:
     async def handle(lease: Lease[WorkRow]) -> Outcome:
         if lease.row.attempt == 1:

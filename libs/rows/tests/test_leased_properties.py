@@ -35,6 +35,7 @@ class Model:
     attempt: int = 0
     holder: int | None = None
     expired: bool = False
+    released: bool = False
     stop_requested: bool = False
     effects: int = 0
 
@@ -85,6 +86,7 @@ class Leases(RuleBasedStateMachine):
             assert model.state == "queued"
             assert row.attempt == model.attempt + 1
             model.state, model.attempt, model.holder, model.expired = "running", row.attempt, holder, False
+            model.released = False
             self.leases.append((holder, row))
 
     @precondition(lambda self: self.leases)
@@ -94,16 +96,18 @@ class Leases(RuleBasedStateMachine):
         for answer in self.run(WORK.beat(self.conn, self.holders[holder], mine)):
             row = next(row for row in mine if (row.id, row.attempt) == (answer.id, answer.attempt))
             current = self.is_current(holder, row)
-            assert (answer.beaten, answer.ours) == (current, current)
+            beaten = current and not self.rows[row.id].released
+            assert (answer.beaten, answer.ours) == (beaten, current)
             if current:
                 assert answer.stop_requested == self.rows[row.id].stop_requested
+            if beaten:
                 self.rows[row.id].expired = False
 
     @precondition(lambda self: any(model.state == "running" for model in self.rows.values()))
     @rule(data=st.data())
     def expire(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from([n for n, m in self.rows.items() if m.state == "running"]))
-        sql = "update work set lease_until = clock_timestamp() - interval '1 second' where id = $1"
+        sql = "update work set lease_until = least(lease_until, clock_timestamp() - interval '1 second') where id = $1"
         self.run(self.conn.execute(sql, name))
         self.rows[name].expired = True
 
@@ -125,7 +129,7 @@ class Leases(RuleBasedStateMachine):
 
         taken = self.run(body())
         for model in (model for model in self.rows.values() if model.expired and verdict != "leave"):
-            model.expired = False
+            model.expired = model.released = False
             model.state = {"requeue": "queued", "end": "failed", "take": "running"}[verdict]
             model.holder = holder if verdict == "take" else None
         for row in taken:
@@ -171,7 +175,7 @@ class Leases(RuleBasedStateMachine):
             return
         assert current
         if release:
-            model.expired = True
+            model.expired = model.released = True
         else:
             model.state, model.holder, model.expired = "queued", None, False
 
