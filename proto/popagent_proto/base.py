@@ -77,6 +77,12 @@ class View(Wire):
     model_config = ConfigDict(extra="ignore")
 
 
+class Sparse(View):
+    """A shape whose fields are absent where they are not known, never null: what AI SDK messages carry."""
+
+    model_config = ConfigDict(json_schema_extra={"x-sparse": True})
+
+
 class Message(Wire):
     """Something sent to `subject`; with `addressed_by` the subject ends in that field's value."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from popagent_agent.answer import CallDraft
@@ -124,7 +125,7 @@ class ToolRunner:
                     task.exception()  # the first failure is on its way up; asyncio would report the others as lost
 
     async def _settle(self, call: ToolCall, outcome: ToolOutcome) -> None:
-        await self._out.call_settled(call.call_id, outcome.text, error=outcome.error)
+        await self._out.call_settled(call.call_id, outcome.text, error=outcome.error, took_s=outcome.took_s)
 
     def _may_suspend(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name)
@@ -139,7 +140,9 @@ class ToolRunner:
                     refused = await self._recorded(call, step)
                     if refused is not None:
                         return refused
+                began_at = time.monotonic()
                 outcome = await self._tools.call_parsed(call.name, call.arguments, self._run)
+                outcome = replace(outcome, took_s=time.monotonic() - began_at)
                 note_tool(current, error=outcome.error, characters=len(outcome.text))
             if access != "read" and not outcome.error:
                 self._forget_all_but(call)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from popagent_agent.ports import Emit
 from popagent_uistream import chunks
-from popagent_uistream.chunks import Chunk
+from popagent_uistream.chunks import UNSET, Chunk, Optional
 from popagent_uistream.reducer import MessageReducer
 from popagent_uistream.state import StreamState
 
@@ -45,12 +45,13 @@ class Emitter:
         part_id = await self._part("reasoning")
         await self.send(chunks.reasoning_delta(part_id, delta))
 
-    async def say(self, text: str) -> None:
-        """Add a text of our own as a part by itself, in a step when none is open."""
+    async def say(self, text: str, mark: Mapping[str, Any] | Optional = UNSET) -> None:
+        """Add a text of our own as a part by itself, in a step when none is open; `mark` is its provider metadata."""
         await self.close_part()
         if not self._state.step_open:
             await self.start_step()
-        await self.text(text)
+        part_id = await self._part("text", mark)
+        await self.send(chunks.text_delta(part_id, text))
         await self.close_part()
 
     async def close_part(self) -> None:
@@ -88,11 +89,12 @@ class Emitter:
         del self._unsettled[call_id]
         await self.send(chunks.tool_input_error(call_id, name, given, error_text))
 
-    async def call_settled(self, call_id: str, text: str, *, error: bool) -> None:
-        """Give a call its result."""
+    async def call_settled(self, call_id: str, text: str, *, error: bool, took_s: float | None = None) -> None:
+        """Give a call its result, and how long it ran if it did."""
         del self._unsettled[call_id]
-        made = chunks.tool_output_error(call_id, text) if error else chunks.tool_output_available(call_id, text)
-        await self.send(made)
+        told = chunks.tool_output_error if error else chunks.tool_output_available
+        took = UNSET if took_s is None else {"durationMs": round(took_s * 1_000)}
+        await self.send(told(call_id, text, tool_metadata=took))
 
     async def settle(self, error_text: str) -> None:
         """Close the open part and fail every call without a result; the step stays open."""
@@ -108,7 +110,7 @@ class Emitter:
         await self.send(chunks.message_metadata(metadata))
         await self.send(last)
 
-    async def _part(self, kind: Literal["text", "reasoning"]) -> str:
+    async def _part(self, kind: Literal["text", "reasoning"], mark: Mapping[str, Any] | Optional = UNSET) -> str:
         if self._open is not None and self._open[0] == kind:
             return self._open[1]
         await self.close_part()
@@ -116,5 +118,6 @@ class Emitter:
         part_id = f"{kind}-{self._opened}"
         # Before the chunk is sent: what was accepted must be closed, whatever happens while it is sent.
         self._open = (kind, part_id)
-        await self.send(chunks.text_start(part_id) if kind == "text" else chunks.reasoning_start(part_id))
+        begin = chunks.text_start if kind == "text" else chunks.reasoning_start
+        await self.send(begin(part_id, provider_metadata=mark))
         return part_id

@@ -22,6 +22,7 @@ from popagent_agent.toolset import Toolset
 from popagent_models.errors import ContextOverflowError, ModelError
 from popagent_models.events import Usage
 from popagent_models.request import ModelRequest, Origin
+from popagent_proto.chat.messages import FAILURE
 from popagent_uistream import chunks
 
 log = logging.getLogger(__name__)
@@ -255,8 +256,8 @@ class _Turn:
     async def _failed(self, error: ModelError) -> TurnResult:
         log.warning("turn ended by its model", extra={"error_class": error.error_class, "code": error.code})
         await self.out.settle(BROKEN_OFF)
-        await self.out.say(error.message)
-        metadata = {"error": {"class": error.error_class, "code": error.code}}
+        await self.out.say(error.message, FAILURE)
+        metadata = {"error": {"class": error.error_class, "code": error.code, "text": error.message}}
         return await self._end("error", chunks.error(error.message), BROKEN_OFF, metadata, error.error_class)
 
     async def _end(

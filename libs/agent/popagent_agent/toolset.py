@@ -33,10 +33,11 @@ class ToolArgumentsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What the model is told; `error` marks a failure, which never ends the turn."""
+    """What the model is told; `error` marks a failure, which never ends the turn. `took_s` is set when it ran."""
 
     text: str
     error: bool = False
+    took_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from popagent_agent.toolset import Tool, tool
 from popagent_kit.errors import NotFoundError, RateLimitedError
 from popagent_models.errors import ContextOverflowError, ModelProviderError, ModelTimeoutError
 from popagent_models.events import Finished, TextDelta, ToolCallDelta, ToolCallStart, Usage
+from popagent_proto.chat.messages import FAILURE
 
 AnswerOf = Callable[[TurnResult], str]
 
@@ -313,6 +314,8 @@ async def test_the_same_call_is_refused_the_third_time_and_a_stuck_model_gets_no
     result = await turn.run()
 
     assert [text[:11] for text in outputs(result)] == ["saw x ", "saw x ", "error: You ", "error: You "]
+    calls = [part for part in result.parts if "toolCallId" in part]
+    assert ["durationMs" in part.get("toolMetadata", {}) for part in calls] == [True, True, False, False]
     assert turn.model.requests[4].tool_choice == "none"
     assert (answer_of(result), result.steps, result.budget_exhausted) == ("I give up.", 5, False)
 
@@ -544,7 +547,10 @@ async def test_a_model_that_is_gone_gives_a_plain_sentence_and_an_error(kit: Any
     assert answer_of(result) == "The model server did not answer in time."
     assert turn.chunks[-1] == {"type": "error", "errorText": "The model server did not answer in time."}
     assert (result.finish_reason, result.error_class) == ("error", "timeout")
-    assert turn.chunks[-2]["messageMetadata"]["error"] == {"class": "timeout", "code": "model_timeout"}
+    sentence = "The model server did not answer in time."
+    metadata = turn.chunks[-2]["messageMetadata"]
+    assert metadata["error"] == {"class": "timeout", "code": "model_timeout", "text": sentence}
+    assert result.parts[-1]["providerMetadata"] == FAILURE
 
 
 async def test_a_model_cut_in_mid_answer_keeps_the_text_it_had_written(kit: Any, answer_of: AnswerOf) -> None:

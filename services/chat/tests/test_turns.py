@@ -14,6 +14,7 @@ import pytest
 from popagent_db.pool import Pool
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
+from popagent_proto.chat.messages import FAILURE, MessageMetadata
 from popagent_proto.chat.turns import SnapshotTurn, StopTurn
 from popagent_telemetry import current_trace_id, span
 from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
@@ -73,6 +74,11 @@ async def settled(pool: Pool, turn: Watched, state: str) -> dict[str, Any]:
     metadata: dict[str, Any] = turn.message["metadata"]
     assert (metadata["turnId"], metadata["state"]) == (turn.view.turn_id, state)
     assert metadata["durationMs"] >= 0
+    declared = MessageMetadata.model_validate(metadata)
+    assert declared.model_dump(mode="json", by_alias=True, exclude_unset=True) == metadata
+    said = [part["text"] for part in turn.message["parts"] if part.get("providerMetadata") == FAILURE]
+    assert said == ([metadata["error"]["text"]] if state == "failed" else [])
+    assert ("error" in metadata) is (state in {"failed", "interrupted"})
     return metadata
 
 
@@ -96,6 +102,7 @@ async def test_a_completed_turn_reads_a_file_and_says_how_it_went(
     kinds = [part["type"] for part in turn.message["parts"]]
     assert kinds == ["step-start", "reasoning", "tool-read", "step-start", "text"]
     assert "heron" in turn.message["parts"][2]["output"]
+    assert turn.message["parts"][2]["toolMetadata"]["durationMs"] >= 0
     assert metadata["model"] == "scripted-model"
     assert metadata["usage"]["inputTokens"] > 0
     assert metadata["traceId"] == trace

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from popagent_chat.turns.stream import TurnStream
+from popagent_proto.chat.messages import FAILURE
 from popagent_proto.chat.turns import TurnState
 from popagent_uistream import chunks
 from popagent_uistream.chunks import Chunk
@@ -48,7 +49,7 @@ async def failed(stream: TurnStream, error_class: str, sentence: str) -> Ending:
     await close_open(stream)
     for chunk in (
         chunks.start_step(),
-        chunks.text_start(TEXT_ID),
+        chunks.text_start(TEXT_ID, provider_metadata=FAILURE),
         chunks.text_delta(TEXT_ID, sentence),
         chunks.text_end(TEXT_ID),
         chunks.finish_step(),
