@@ -1,0 +1,147 @@
+import { type InfiniteData, QueryClient, infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { ApiError, api, query } from "../api/client";
+import type { Heard } from "../api/events";
+import type {
+  AgentRuntimeView,
+  ModelsView,
+  SessionList,
+  SessionSummary,
+  SuiteHealthView,
+  WorkspaceList,
+} from "../contracts";
+
+/** Which chats a list shows. */
+export interface SessionFilter {
+  q: string;
+  workspaceId: string | null;
+  archived: boolean;
+}
+
+export const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // Events say what changed, so nothing is asked for again by time or focus.
+      staleTime: Number.POSITIVE_INFINITY,
+      refetchOnWindowFocus: false,
+      retry: (count, error) => count < 3 && error instanceof ApiError && [0, 429, 503, 504].includes(error.status),
+    },
+  },
+});
+
+export const sessionsQuery = (filter: SessionFilter) =>
+  infiniteQueryOptions({
+    queryKey: ["sessions", filter],
+    queryFn: ({ pageParam, signal }) =>
+      api.get<SessionList>(
+        `/api/sessions${query({ ...filter, archived: filter.archived || null, limit: 50, cursor: pageParam })}`,
+        signal,
+      ),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.nextCursor,
+  });
+
+export const workspacesQuery = queryOptions({
+  queryKey: ["workspaces"],
+  queryFn: ({ signal }) => api.get<WorkspaceList>("/api/workspaces", signal),
+});
+
+export const modelsQuery = queryOptions({
+  queryKey: ["models"],
+  queryFn: ({ signal }) => api.get<ModelsView>("/api/models", signal),
+});
+
+export const settingsQuery = queryOptions({
+  queryKey: ["settings", "agent-runtime"],
+  queryFn: ({ signal }) => api.get<AgentRuntimeView>("/api/settings/agent-runtime", signal),
+});
+
+export const healthQuery = queryOptions({
+  queryKey: ["health"],
+  queryFn: async ({ signal }) => {
+    try {
+      return await api.get<SuiteHealthView>("/api/health", signal);
+    } catch (error) {
+      // 503 carries the same view: it is what the person needs to see.
+      if (error instanceof ApiError && error.status === 503 && Array.isArray(error.body["services"])) {
+        return error.body as unknown as SuiteHealthView;
+      }
+      throw error;
+    }
+  },
+});
+
+/** The chat as the lists know it; null when none of them has it. */
+export function knownSession(id: string): SessionSummary | null {
+  for (const [, data] of client.getQueriesData<InfiniteData<SessionList>>({ queryKey: ["sessions"] })) {
+    for (const page of data?.pages ?? []) {
+      const found = page.items.find((item) => item.id === id);
+      if (found) return found;
+    }
+  }
+  return null;
+}
+
+/** Bring what is shown up to date with what was heard. */
+export function follow(heard: Heard): void {
+  if (heard.kind === "resync") {
+    void client.invalidateQueries();
+  } else if (heard.kind === "health") {
+    client.setQueryData(healthQuery.queryKey, heard.health);
+  } else {
+    switch (heard.name) {
+      case "sessions-changed":
+      case "turns-started":
+      case "turns-ended":
+        place(heard.event.session);
+        if (heard.name !== "sessions-changed") void client.invalidateQueries({ queryKey: ["traces"] });
+        break;
+      case "sessions-deleted":
+        drop(heard.event.sessionId);
+        break;
+      case "workspaces-registered":
+        void client.invalidateQueries({ queryKey: workspacesQuery.queryKey });
+        break;
+      case "settings-agent-runtime":
+        client.setQueryData(settingsQuery.queryKey, heard.event.settings);
+        void client.invalidateQueries({ queryKey: modelsQuery.queryKey });
+        break;
+    }
+  }
+}
+
+function matches(session: SessionSummary, filter: SessionFilter): boolean {
+  const isArchived = session.archivedAt !== null;
+  return isArchived === filter.archived && (filter.workspaceId === null || filter.workspaceId === session.workspaceId);
+}
+
+/** Put a chat where it belongs now in every list: newest activity first. A list of search results is asked again. */
+export function place(session: SessionSummary): void {
+  for (const [queryKey, data] of client.getQueriesData<InfiniteData<SessionList>>({ queryKey: ["sessions"] })) {
+    const filter = queryKey[1] as SessionFilter;
+    if (!data) continue;
+    if (filter.q) {
+      void client.invalidateQueries({ queryKey });
+      continue;
+    }
+    const known = data.pages.flatMap((page) => page.items).find((item) => item.id === session.id);
+    // Told twice or late: what is shown is newer.
+    if (known && known.updatedAt > session.updatedAt && known.revision >= session.revision) continue;
+    const pages = data.pages.map((page) => ({ ...page, items: page.items.filter((item) => item.id !== session.id) }));
+    const first = pages[0];
+    if (first && matches(session, filter)) {
+      const at = first.items.findIndex((item) => item.updatedAt <= session.updatedAt);
+      first.items.splice(at < 0 ? first.items.length : at, 0, session);
+    }
+    client.setQueryData(queryKey, { ...data, pages });
+  }
+}
+
+/** Take a chat out of every list. */
+export function drop(sessionId: string): void {
+  client.setQueriesData<InfiniteData<SessionList>>({ queryKey: ["sessions"] }, (data) =>
+    data && {
+      ...data,
+      pages: data.pages.map((page) => ({ ...page, items: page.items.filter((item) => item.id !== sessionId) })),
+    },
+  );
+}

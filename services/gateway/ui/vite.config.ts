@@ -1,0 +1,25 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+const GATEWAY = process.env["POPAGENT_GATEWAY"] ?? "http://127.0.0.1:8420";
+
+export default defineConfig({
+  plugins: [react()],
+  build: {
+    // Into the package, so that a wheel carries the pages; never committed.
+    outDir: "dist",
+    emptyOutDir: true,
+    target: "es2022",
+    // Everything is a file of its own: the policy of the pages allows no data: script and no inline style.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 600,
+    rolldownOptions: {
+      onwarn(warning, warn) {
+        // Directives for server components mean nothing in a bundle for browsers.
+        if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);
+      },
+    },
+  },
+  server: { proxy: { "/api": GATEWAY } },
+});
