@@ -17,6 +17,7 @@ class HealthView(View):
     version: str
     ready: bool
     checks: dict[str, str] = Field(default_factory=dict)
+    details: dict[str, str] = Field(default_factory=dict, description="What a check found, in words.")
 
 
 class HealthQuery(Query[HealthView]):

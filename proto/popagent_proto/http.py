@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated, Final
 
-from popagent_proto.base import View
+from pydantic import AfterValidator, Field, SecretStr
+
+from popagent_proto.base import Text, View, Wire
+from popagent_proto.chat.models import LONGEST_URL
 from popagent_proto.common import HealthView
 
 
@@ -16,9 +19,61 @@ class ErrorBody(View):
     field: str | None = None
 
 
+class HealthProblem(View):
+    """Something that is not well: what, what works all the same, what to do."""
+
+    name: str = Field(description="The check, or the service that does not answer.")
+    services: list[str] = Field(description="Who noticed.")
+    reason: str
+    still_works: str
+    fix: str
+    decisive: bool = Field(description="It alone makes the suite not ready.")
+
+
 class SuiteHealthView(View):
     """`ready` needs the application's and the observability PostgreSQL; models and search never count."""
 
     ready: bool
-    checks: dict[str, str]
+    checks: dict[str, str] = Field(description="`ok`, or why not; `model` never counts for `ready`.")
     services: list[HealthView]
+    details: dict[str, str] = Field(
+        default_factory=dict, description="What a check found, in words; `model`: which one answers."
+    )
+    problems: list[HealthProblem] = Field(default_factory=list, description="What is not well, the gravest first.")
+
+
+LONGEST_KEY: Final = 4_096
+
+
+def _fits_a_header(key: SecretStr) -> SecretStr:
+    text = key.get_secret_value()
+    if not 1 <= len(text) <= LONGEST_KEY or not (text.isascii() and text.isprintable() and text == text.strip()):
+        raise ValueError(f"must be 1 to {LONGEST_KEY:,} printable ASCII characters without blanks at its ends")
+    return key
+
+
+Key = Annotated[SecretStr, AfterValidator(_fits_a_header)]
+
+
+class ModelConnectionBody(Wire):
+    """A server to use from the next run on. The key is sealed at the door and never told again."""
+
+    revision: int = Field(ge=0, description="The one you saw last.")
+    url: Text = Field(
+        min_length=1,
+        max_length=LONGEST_URL,
+        description="Base URL of an OpenAI-compatible server, http or https, without a key in it.",
+    )
+    key: Key | None = Field(default=None, description="Absent: keep the stored one, for the same server. Null: none.")
+
+
+class ModelConnectionTestBody(Wire):
+    """A server to try. Nothing is stored."""
+
+    url: Text = Field(min_length=1, max_length=LONGEST_URL)
+    key: Key | None = Field(
+        default=None, description="Absent: the connection's own, sent to its own server only. Null: none."
+    )
+    model: Text | None = Field(
+        default=None, min_length=1, max_length=200, description="Asked for a few words; by default one of its list."
+    )

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from popagent_kit.ids import Id
-from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, View, Wire
+from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
 
 Title = Annotated[Line, Field(min_length=1, max_length=200)]
 UiMessage = dict[str, Any]
+
+
+def _with_words(text: str) -> str:
+    if not text.split():
+        raise ValueError("must not be blank")
+    return text
+
+
+# Every word must occur, somewhere and in any case, accents aside; words may be parts of longer ones.
+SearchText = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_with_words)]
+EXCERPT_CHARACTERS = 160
 
 
 class SessionSummary(View):
@@ -21,7 +32,7 @@ class SessionSummary(View):
     title_locked: bool = Field(description="A person named it; later messages do not rename it.")
     workspace_id: Id
     archived_at: Moment | None
-    revision: int = Field(description="Rises by rename, archive and shorten, not by a turn.")
+    revision: int = Field(description="Rises by rename, archive, shorten and switching the branch, not by a turn.")
     created_at: Moment
     updated_at: Moment
     running_turn_id: Id | None
@@ -32,12 +43,30 @@ class SessionView(SessionSummary):
 
     messages: list[UiMessage]
     previous_cursor: str | None = Field(description="Asks for the messages before these; null at the beginning.")
+    next_cursor: str | None = Field(default=None, description="Asks for those after these; null at the branch's end.")
+
+
+class MessageHit(View):
+    """A message whose text holds every word of a search."""
+
+    message_id: Id
+    role: Literal["user", "assistant"]
+    excerpt: str = Field(max_length=EXCERPT_CHARACTERS, description="Plain text around the first word that was found.")
+    at: Moment
+
+
+class SessionItem(SessionSummary):
+    """A row of the list; of a search, with where it matched."""
+
+    match: MessageHit | None = Field(
+        default=None, description="The newest message that matches; null when the title does, and without a search."
+    )
 
 
 class SessionList(ListView):
     """Newest activity first."""
 
-    items: list[SessionSummary]
+    items: list[SessionItem]
 
 
 class ListSessions(Query[SessionList]):
@@ -45,6 +74,7 @@ class ListSessions(Query[SessionList]):
 
     subject: ClassVar = "popagent.chat.qry.sessions-list.v1"
 
+    q: SearchText | None = Field(default=None, description="Words that the title or a message must hold, all of them.")
     archived: bool = False
     workspace_id: Id | None = None
     cursor: str | None = None
@@ -52,13 +82,75 @@ class ListSessions(Query[SessionList]):
 
 
 class GetSession(Query[SessionView]):
-    """Messages are paged from the newest; a page holds at most `limit` and about 700 kB."""
+    """Messages are paged from the newest; a page holds at most `limit` and about 700 kB.
+
+    At most one of `before`, `after` and `around` is given: ids of messages, of which the shown branch must hold the
+    latter two. `around` is in the middle of its page.
+    """
 
     subject: ClassVar = "popagent.chat.qry.sessions-get.v1"
 
     session_id: Id
     before: str | None = None
     limit: int = Field(default=100, ge=1, le=200)
+    after: str | None = None
+    around: str | None = None
+
+
+class MessageHits(ListView):
+    """Oldest first."""
+
+    items: list[MessageHit]
+
+
+class SearchMessages(Query[MessageHits]):
+    """Search the shown branch of one session."""
+
+    subject: ClassVar = "popagent.chat.qry.sessions-search.v1"
+
+    session_id: Id
+    q: SearchText
+    cursor: str | None = None
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class BranchPage(View):
+    """A run of messages of a branch: the `count` messages that end with `last_id`."""
+
+    last_id: Id
+    count: int = Field(ge=1)
+
+
+class SessionOutline(View):
+    """A session and its shown branch in pages that are small enough to be asked for, oldest first."""
+
+    session: SessionSummary
+    workspace: str = Field(description="Its name.")
+    agent: str = Field(description="The name of who answers.")
+    pages: list[BranchPage]
+
+
+class OutlineSession(Query[SessionOutline]):
+    """What an export reads: the pages stay what they are, whatever happens to the session."""
+
+    subject: ClassVar = "popagent.chat.qry.sessions-outline.v1"
+
+    session_id: Id
+
+
+class BranchMessages(View):
+    """Oldest first (AI SDK UI messages)."""
+
+    messages: list[UiMessage]
+
+
+class ReadBranch(Query[BranchMessages]):
+    """One page of an outline."""
+
+    subject: ClassVar = "popagent.chat.qry.sessions-branch.v1"
+
+    session_id: Id
+    page: BranchPage
 
 
 class CreateSessionBody(Wire):
@@ -127,6 +219,23 @@ class PatchSession(Command[SessionView]):
     body: PatchSessionBody
 
 
+class SetHeadBody(Wire):
+    """Show the branch through this message, down to the newest message below it."""
+
+    revision: int = Field(ge=0)
+    message_id: Id
+
+
+class SetHead(Command[SessionView]):
+    """409 when the revision is old, or while a turn runs."""
+
+    subject: ClassVar = "popagent.chat.cmd.sessions-head.v1"
+
+    command_id: Id
+    session_id: Id
+    body: SetHeadBody
+
+
 class DeletedView(View):
     """What was deleted."""
 
@@ -143,7 +252,10 @@ class DeleteSession(Command[DeletedView]):
 
 
 class SessionChanged(Event):
-    """A person created, renamed, archived, restored or shortened a session; turns tell of it in their own events."""
+    """A person created, renamed, archived, restored or shortened a session, or switched its branch.
+
+    Turns tell of it in their own events.
+    """
 
     subject: ClassVar = "popagent.chat.evt.sessions-changed.v1"
 

@@ -12,6 +12,7 @@ from popagent_proto.base import Command, Event, Query, Text, View, Wire
 from popagent_proto.chat.sessions import SessionSummary
 
 MESSAGE_CHARACTERS = 200_000
+SEEN_MESSAGES = 20
 TurnState = Literal["queued", "running", "completed", "stopped", "failed", "interrupted"]
 Trigger = Literal["submit-message", "regenerate-message"]
 ModelId = Annotated[Text, Field(min_length=1, max_length=200)]
@@ -53,6 +54,11 @@ class ChatRequest(Wire):
     messages: list[dict[str, Any]] | None = Field(default=None, max_length=10_000)
     trigger: Trigger = "submit-message"
     message_id: Id | None = None
+    parent_id: Id | None = Field(
+        default=None,
+        description="The message that the client shows above the new one, null when there is none. Without it, those "
+        "of `messages` count; without either, the message follows whatever is the last one.",
+    )
     model: ModelId | None = None
     workspace_id: Id | None = None
 
@@ -72,6 +78,7 @@ class StartTurn(Command[TurnView]):
 
     A session with another running turn answers 409 `turn_running`. `regenerate-message`, or an edit (`message_id`
     names a user message and the content differs), starts a sibling branch; a stored message never changes.
+    When what was `seen` is not the end of the shown branch: 409 `branch_changed`.
     """
 
     subject: ClassVar = "popagent.chat.cmd.turns-start.v1"
@@ -83,6 +90,11 @@ class StartTurn(Command[TurnView]):
     message_id: Id | None = None
     model: ModelId | None = None
     workspace_id: Id | None = None
+    seen: list[Id] | None = Field(
+        default=None,
+        max_length=SEEN_MESSAGES,
+        description="What the client shows above the message, the nearest first; null when that is not known.",
+    )
 
 
 class NothingRunsError(NotFoundError):

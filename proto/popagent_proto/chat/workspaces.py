@@ -23,10 +23,23 @@ class WorkspaceView(View):
     revision: int
 
 
+class FolderState(View):
+    """What lies at a path now."""
+
+    is_repository: bool = Field(default=False, description="It is a Git checkout.")
+    branch: str | None = Field(default=None, description="Of the checkout; null when it stands on no branch.")
+
+
+class WorkspaceRow(WorkspaceView, FolderState):
+    """A registration with the state of its folder."""
+
+    exists: bool = Field(default=True, description="The folder can be opened.")
+
+
 class WorkspaceList(ListView):
     """Workspaces by name, the default one first."""
 
-    items: list[WorkspaceView]
+    items: list[WorkspaceRow]
 
 
 class ListWorkspaces(Query[WorkspaceList]):
@@ -38,6 +51,25 @@ class ListWorkspaces(Query[WorkspaceList]):
     limit: int = Field(default=200, ge=1, le=200)
 
 
+class WorkspaceCandidate(FolderState):
+    """A directory that could be registered; `path` is relative to the workspace root."""
+
+    path: str
+
+
+class WorkspaceCandidates(ListView):
+    """Repositories first, then by path; `complete` is false when there are more than are listed or looked at."""
+
+    items: list[WorkspaceCandidate]
+    complete: bool
+
+
+class ListWorkspaceCandidates(Query[WorkspaceCandidates]):
+    """Directories below the workspace root that are not registered; links and hidden folders are left out."""
+
+    subject: ClassVar = "popagent.chat.qry.workspaces-candidates.v1"
+
+
 class RegisterWorkspaceBody(Wire):
     """What a client sends to register a directory that already exists below the workspace root."""
 
@@ -46,7 +78,7 @@ class RegisterWorkspaceBody(Wire):
 
 
 class RegisterWorkspace(Command[WorkspaceView]):
-    """Register a directory; the same path again answers 409 with the stored registration."""
+    """Register a directory; again, also through a link, answers 409 with the stored registration."""
 
     subject: ClassVar = "popagent.chat.cmd.workspaces-register.v1"
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 import popagent_proto
 from popagent_proto import http
 from popagent_proto.base import Message, Request
-from popagent_proto.chat.sessions import CreateSessionBody, PatchSessionBody, SaveSessionBody
+from popagent_proto.chat.messages import MessageMetadata, TextMetadata, ToolMetadata
+from popagent_proto.chat.sessions import CreateSessionBody, PatchSessionBody, SaveSessionBody, SetHeadBody
 from popagent_proto.chat.settings import AgentRuntimePatch
 from popagent_proto.chat.turns import ChatRequest
 from popagent_proto.chat.workspaces import RegisterWorkspaceBody
@@ -39,8 +40,14 @@ def http_shapes() -> list[type[BaseModel]]:
         CreateSessionBody,
         http.ErrorBody,
         JobView,
+        MessageMetadata,
+        http.ModelConnectionBody,
+        http.ModelConnectionTestBody,
         PatchSessionBody,
         RegisterWorkspaceBody,
         SaveSessionBody,
+        SetHeadBody,
         http.SuiteHealthView,
+        TextMetadata,
+        ToolMetadata,
     ]

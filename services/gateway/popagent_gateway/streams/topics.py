@@ -8,6 +8,7 @@ from typing import Final
 from popagent_kit.errors import InvalidInputError
 from popagent_kit.text import one_line
 from popagent_proto.base import Event
+from popagent_proto.chat.models import ModelConnectionChanged
 from popagent_proto.chat.sessions import SessionChanged, SessionDeleted
 from popagent_proto.chat.settings import AgentRuntimeChanged
 from popagent_proto.chat.turns import TurnEnded, TurnStarted
@@ -19,7 +20,7 @@ TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "sessions": (SessionChanged, SessionDeleted),
     "turns": (TurnStarted, TurnEnded),
     "workspaces": (WorkspaceRegistered,),
-    "settings": (AgentRuntimeChanged,),
+    "settings": (AgentRuntimeChanged, ModelConnectionChanged),
     HEALTH: (),
 }
 TOPIC_OF: Final = {event.subject: topic for topic, events in TOPICS.items() for event in events}

@@ -12,28 +12,37 @@ export interface AgentRuntimeChanged {
   settings: AgentRuntimeView;
 }
 
-/** Fields to change; an absent one stays. `revision`, when sent, must be the stored one. */
+/** Fields to change; an absent one stays. `revision`, when sent, must be the stored one. `x-seeded` in the schema is the value that a new installation begins with. */
 export interface AgentRuntimePatch {
+  /** The one you saw last. */
   revision?: number | null;
-  /** auto: the configured endpoint, else the embedded model; router or local: only that. */
+  /** auto: the model connection, else the embedded model; router or local: only that. */
   modelSource?: "auto" | "router" | "local" | null;
-  /** null: POPAGENT_MODEL, else the first model of the catalogue. */
+  /** Answers what names no model; null: POPAGENT_MODEL, else the first model of the server. */
   defaultModel?: string | null;
   /** Model calls a turn. */
   supervisorMaxSteps?: number | null;
   /** Model calls a delegated run. Higher ceilings for background work need a longer taskTimeoutMs. */
   specialistMaxSteps?: number | null;
+  /** Tool calls of one step that run at the same time. */
   concurrentToolCalls?: number | null;
+  /** How often a step that only prepares or checks an answer is tried again. */
   processorRetries?: number | null;
   /** What the model is told before its last step. */
   finalResponseFeedback?: string | null;
+  /** Newest messages of the chat that a specialist is given. */
   delegationContextMessages?: number | null;
+  /** Longest result of a specialist, in characters; the rest is cut. */
   delegationResultCharacters?: number | null;
+  /** What the orchestrator is told when a specialist failed. */
   delegationFailureText?: string | null;
+  /** What stands at the end of a result that was cut. */
   delegationTruncationText?: string | null;
+  /** Background tasks that run at the same time. */
   backgroundConcurrency?: number | null;
+  /** How often a new background task is looked for, in milliseconds. */
   backgroundPollMs?: number | null;
-  /** Wall clock of a task. */
+  /** Wall clock of a task, in milliseconds. */
   taskTimeoutMs?: number | null;
 }
 
@@ -57,6 +66,17 @@ export interface AgentRuntimeView {
   updatedAt: string;
 }
 
+/** Oldest first (AI SDK UI messages). */
+export interface BranchMessages {
+  messages: Array<Record<string, unknown>>;
+}
+
+/** A run of messages of a branch: the `count` messages that end with `last_id`. */
+export interface BranchPage {
+  lastId: string;
+  count: number;
+}
+
 /** Body of POST /api/chat; with `messages`, as the stock client sends it, the last user message is taken. Any other key is refused: tools, system text and execution options are the server's. */
 export interface ChatRequest {
   /** The session; an unknown id creates it. */
@@ -65,8 +85,26 @@ export interface ChatRequest {
   messages?: Array<Record<string, unknown>> | null;
   trigger?: "submit-message" | "regenerate-message";
   messageId?: string | null;
+  /** The message that the client shows above the new one, null when there is none. Without it, those of `messages` count; without either, the message follows whatever is the last one. */
+  parentId?: string | null;
   model?: string | null;
   workspaceId?: string | null;
+}
+
+/** What a server answered to a list of its models and, when there is one, to a few words. */
+export interface ConnectionTestView {
+  ok: boolean;
+  /** failed: it lists models, and the one that was asked does not answer. */
+  class: "ok" | "refused" | "dns" | "timeout" | "tls" | "unauthorized" | "not-openai" | "no-models" | "failed";
+  /** What was found and what to do, in words. */
+  sentence: string;
+  /** The first 200. */
+  models: Array<string>;
+  modelCount: number;
+  /** To the first word, else to the list; null when nothing came. */
+  latencyMs: number | null;
+  /** The model that answered. */
+  answeredBy: string | null;
 }
 
 /** Everything is optional: a new chat in the default workspace. */
@@ -82,6 +120,33 @@ export interface DeletedView {
   deleted: boolean;
 }
 
+/** A model server that answers on this machine's loopback. */
+export interface DetectedServer {
+  /** What it most likely is. */
+  name: string;
+  url: string;
+  /** The first 200. */
+  models: Array<string>;
+  /** It wants a key before it tells its models. */
+  needsKey: boolean;
+}
+
+/** In the order of the table of well-known ports. */
+export interface DetectedServers {
+  nextCursor: string | null;
+  items: Array<DetectedServer>;
+}
+
+/** The model that comes with popagent. */
+export interface EmbeddedModelView {
+  /** Its server was started; it may still be loading. */
+  available: boolean;
+  /** Its id once it has told it. */
+  model: string | null;
+  /** What it is good for, or why it does not run, in words. */
+  note: string;
+}
+
 /** Every refusal; on conflicts the stored object stands beside these. */
 export interface ErrorBody {
   /** One sentence for a person. */
@@ -90,12 +155,27 @@ export interface ErrorBody {
   field: string | null;
 }
 
+/** Something that is not well: what, what works all the same, what to do. */
+export interface HealthProblem {
+  /** The check, or the service that does not answer. */
+  name: string;
+  /** Who noticed. */
+  services: Array<string>;
+  reason: string;
+  stillWorks: string;
+  fix: string;
+  /** It alone makes the suite not ready. */
+  decisive: boolean;
+}
+
 /** How one service is; `checks` maps a dependency to `ok` or to the reason why not, in words. */
 export interface HealthView {
   service: string;
   version: string;
   ready: boolean;
   checks: Record<string, string>;
+  /** What a check found, in words. */
+  details: Record<string, string>;
 }
 
 /** A piece of work that takes longer than one request. */
@@ -123,9 +203,103 @@ export interface LogView {
   spanId: string | null;
 }
 
+/** Why an answer failed or was interrupted; `text` is one sentence for a person. */
+export interface MessageError {
+  class: string;
+  code?: string;
+  text: string;
+}
+
+/** A message whose text holds every word of a search. */
+export interface MessageHit {
+  messageId: string;
+  role: "user" | "assistant";
+  /** Plain text around the first word that was found. */
+  excerpt: string;
+  at: string;
+}
+
+/** Oldest first. */
+export interface MessageHits {
+  nextCursor: string | null;
+  items: Array<MessageHit>;
+}
+
+/** `metadata` of a message; every field is absent until it is known. While an answer grows it has no `state`. A person's message has `createdAt` and `siblings` at most. */
+export interface MessageMetadata {
+  turnId?: string;
+  traceId?: string;
+  /** When the turn began, or the person wrote. */
+  createdAt?: string;
+  model?: string;
+  state?: "completed" | "stopped" | "failed" | "interrupted";
+  /** From the request to the stored end. */
+  durationMs?: number;
+  endReason?: "stop" | "length" | "content-filter" | "error" | "stopped" | "interrupted";
+  /** Of a failed or interrupted answer. */
+  error?: MessageError;
+  usage?: TokenUsage;
+  /** Model calls. */
+  steps?: number;
+  /** The ceiling of steps forced the answer. */
+  budgetExhausted?: boolean;
+  /** Ids of the messages at this place of the thread, this one among them, oldest first: only in GET /api/sessions/{id}, and only of messages that have siblings. */
+  siblings?: Array<string>;
+}
+
 /** A message named by its id; whatever else a client sends with it is the server's own and is dropped. */
 export interface MessageRef {
   id: string;
+}
+
+/** A server to use from the next run on. The key is sealed at the door and never told again. */
+export interface ModelConnectionBody {
+  /** The one you saw last. */
+  revision: number;
+  /** Base URL of an OpenAI-compatible server, http or https, without a key in it. */
+  url: string;
+  /** Absent: keep the stored one, for the same server. Null: none. */
+  key?: string | null;
+}
+
+/** The next run uses this server; without `url` the embedded model, if there is one. */
+export interface ModelConnectionChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  url: string | null;
+  hasKey: boolean;
+}
+
+/** A server to try. Nothing is stored. */
+export interface ModelConnectionTestBody {
+  url: string;
+  /** Absent: the connection's own, sent to its own server only. Null: none. */
+  key?: string | null;
+  /** Asked for a few words; by default one of its list. */
+  model?: string | null;
+}
+
+/** Where answers come from. The key itself is never told. */
+export interface ModelConnectionView {
+  /** What the next run uses: POPAGENT_MODEL_URL, what the page saved, the embedded model, nothing. */
+  source: "environment" | "page" | "embedded" | "none";
+  /** Of the environment, else the one saved in the page, also while modelSource turns it off. */
+  url: string | null;
+  hasKey: boolean;
+  /** The last four characters; null without a key, for a short one, and while it is unreadable. */
+  keyHint: string | null;
+  /** Answers a chat that names none; null while none is known. */
+  model: string | null;
+  /** Why no model would answer now, and what to do, in words. */
+  lastError: string | null;
+  embedded: EmbeddedModelView;
+  /** Rises with every change in the page; send it with PUT. */
+  revision: number;
 }
 
 /** The catalogue; `known` is false while the endpoint does not answer, and any well-formed id is accepted then. */
@@ -161,7 +335,13 @@ export interface SaveSessionBody {
   messages?: Array<MessageRef> | null;
 }
 
-/** A person created, renamed, archived, restored or shortened a session; turns tell of it in their own events. */
+/** The public half of the key that values are sealed to. */
+export interface SealingKeyView {
+  /** X25519, base64url. */
+  publicKey: string;
+}
+
+/** A person created, renamed, archived, restored or shortened a session, or switched its branch. Turns tell of it in their own events. */
 export interface SessionChanged {
   /** Also the Nats-Msg-Id. */
   eventId: string;
@@ -185,10 +365,37 @@ export interface SessionDeleted {
   sessionId: string;
 }
 
+/** A row of the list; of a search, with where it matched. */
+export interface SessionItem {
+  id: string;
+  title: string;
+  /** A person named it; later messages do not rename it. */
+  titleLocked: boolean;
+  workspaceId: string;
+  archivedAt: string | null;
+  /** Rises by rename, archive, shorten and switching the branch, not by a turn. */
+  revision: number;
+  createdAt: string;
+  updatedAt: string;
+  runningTurnId: string | null;
+  /** The newest message that matches; null when the title does, and without a search. */
+  match: MessageHit | null;
+}
+
 /** Newest activity first. */
 export interface SessionList {
   nextCursor: string | null;
-  items: Array<SessionSummary>;
+  items: Array<SessionItem>;
+}
+
+/** A session and its shown branch in pages that are small enough to be asked for, oldest first. */
+export interface SessionOutline {
+  session: SessionSummary;
+  /** Its name. */
+  workspace: string;
+  /** The name of who answers. */
+  agent: string;
+  pages: Array<BranchPage>;
 }
 
 /** A row of the list. */
@@ -199,7 +406,7 @@ export interface SessionSummary {
   titleLocked: boolean;
   workspaceId: string;
   archivedAt: string | null;
-  /** Rises by rename, archive and shorten, not by a turn. */
+  /** Rises by rename, archive, shorten and switching the branch, not by a turn. */
   revision: number;
   createdAt: string;
   updatedAt: string;
@@ -214,7 +421,7 @@ export interface SessionView {
   titleLocked: boolean;
   workspaceId: string;
   archivedAt: string | null;
-  /** Rises by rename, archive and shorten, not by a turn. */
+  /** Rises by rename, archive, shorten and switching the branch, not by a turn. */
   revision: number;
   createdAt: string;
   updatedAt: string;
@@ -222,6 +429,14 @@ export interface SessionView {
   messages: Array<Record<string, unknown>>;
   /** Asks for the messages before these; null at the beginning. */
   previousCursor: string | null;
+  /** Asks for those after these; null at the branch's end. */
+  nextCursor: string | null;
+}
+
+/** Show the branch through this message, down to the newest message below it. */
+export interface SetHeadBody {
+  revision: number;
+  messageId: string;
 }
 
 /** One span; `parent_id` null marks the root. Texts were redacted before they were stored. */
@@ -253,8 +468,32 @@ export interface StoreHealthView {
 /** `ready` needs the application's and the observability PostgreSQL; models and search never count. */
 export interface SuiteHealthView {
   ready: boolean;
+  /** `ok`, or why not; `model` never counts for `ready`. */
   checks: Record<string, string>;
   services: Array<HealthView>;
+  /** What a check found, in words; `model`: which one answers. */
+  details: Record<string, string>;
+  /** What is not well, the gravest first. */
+  problems: Array<HealthProblem>;
+}
+
+/** `providerMetadata.popagent` of a text part: `failure` marks the sentence that is also `metadata.error.text`. */
+export interface TextMetadata {
+  failure?: boolean;
+}
+
+/** Tokens of all model calls of a turn; `estimated` when a model server did not tell. */
+export interface TokenUsage {
+  inputTokens: number;
+  outputTokens: number;
+  cachedTokens: number;
+  reasoningTokens: number;
+  estimated: boolean;
+}
+
+/** `toolMetadata` of a tool part; absent from calls that were not carried out, or did not end. */
+export interface ToolMetadata {
+  durationMs?: number;
 }
 
 /** Newest first. */
@@ -348,10 +587,26 @@ export interface TurnView {
   created: boolean;
 }
 
+/** A directory that could be registered; `path` is relative to the workspace root. */
+export interface WorkspaceCandidate {
+  /** It is a Git checkout. */
+  isRepository: boolean;
+  /** Of the checkout; null when it stands on no branch. */
+  branch: string | null;
+  path: string;
+}
+
+/** Repositories first, then by path; `complete` is false when there are more than are listed or looked at. */
+export interface WorkspaceCandidates {
+  nextCursor: string | null;
+  items: Array<WorkspaceCandidate>;
+  complete: boolean;
+}
+
 /** Workspaces by name, the default one first. */
 export interface WorkspaceList {
   nextCursor: string | null;
-  items: Array<WorkspaceView>;
+  items: Array<WorkspaceRow>;
 }
 
 /** A workspace can be chosen from now on. */
@@ -366,6 +621,22 @@ export interface WorkspaceRegistered {
   workspace: WorkspaceView;
 }
 
+/** A registration with the state of its folder. */
+export interface WorkspaceRow {
+  /** It is a Git checkout. */
+  isRepository: boolean;
+  /** Of the checkout; null when it stands on no branch. */
+  branch: string | null;
+  id: string;
+  name: string;
+  path: string;
+  isDefault: boolean;
+  createdAt: string;
+  revision: number;
+  /** The folder can be opened. */
+  exists: boolean;
+}
+
 /** A registered repository; `path` is relative to the workspace root, never a path of the server. */
 export interface WorkspaceView {
   id: string;
@@ -378,6 +649,7 @@ export interface WorkspaceView {
 
 /** Payload of each event, by subject. */
 export interface EventBySubject {
+  "popagent.chat.evt.models-connection.v1": ModelConnectionChanged;
   "popagent.chat.evt.sessions-changed.v1": SessionChanged;
   "popagent.chat.evt.sessions-deleted.v1": SessionDeleted;
   "popagent.chat.evt.settings-agent-runtime.v1": AgentRuntimeChanged;
@@ -385,3 +657,33 @@ export interface EventBySubject {
   "popagent.chat.evt.turns-started.v1": TurnStarted;
   "popagent.chat.evt.workspaces-registered.v1": WorkspaceRegistered;
 }
+
+/** What a form needs to know of one setting. */
+export interface SettingField {
+  meaning: string;
+  /** What a new installation begins with. */
+  default: string | number | null;
+  nullable?: boolean;
+  choices?: readonly string[];
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+}
+
+export const agentRuntimeFields: Readonly<Record<Exclude<keyof AgentRuntimePatch, "revision">, SettingField>> = {
+  modelSource: {"meaning": "auto: the model connection, else the embedded model; router or local: only that.", "default": "auto", "choices": ["auto", "router", "local"]},
+  defaultModel: {"meaning": "Answers what names no model; null: POPAGENT_MODEL, else the first model of the server.", "default": null, "nullable": true, "maxLength": 200},
+  supervisorMaxSteps: {"meaning": "Model calls a turn.", "default": 32, "minimum": 1, "maximum": 128},
+  specialistMaxSteps: {"meaning": "Model calls a delegated run. Higher ceilings for background work need a longer taskTimeoutMs.", "default": 24, "minimum": 1, "maximum": 128},
+  concurrentToolCalls: {"meaning": "Tool calls of one step that run at the same time.", "default": 4, "minimum": 1, "maximum": 32},
+  processorRetries: {"meaning": "How often a step that only prepares or checks an answer is tried again.", "default": 2, "minimum": 0, "maximum": 10},
+  finalResponseFeedback: {"meaning": "What the model is told before its last step.", "default": "No more tools can be used in this turn. Answer the person's last message now from what you found out, and say openly what is missing or was not done.", "minLength": 1, "maxLength": 4000},
+  delegationContextMessages: {"meaning": "Newest messages of the chat that a specialist is given.", "default": 12, "minimum": 0, "maximum": 200},
+  delegationResultCharacters: {"meaning": "Longest result of a specialist, in characters; the rest is cut.", "default": 12000, "minimum": 200, "maximum": 200000},
+  delegationFailureText: {"meaning": "What the orchestrator is told when a specialist failed.", "default": "The specialist could not finish. Go on without its result, or try a smaller request.", "minLength": 1, "maxLength": 2000},
+  delegationTruncationText: {"meaning": "What stands at the end of a result that was cut.", "default": "The result was cut here because it was too long.", "minLength": 1, "maxLength": 2000},
+  backgroundConcurrency: {"meaning": "Background tasks that run at the same time.", "default": 2, "minimum": 1, "maximum": 32},
+  backgroundPollMs: {"meaning": "How often a new background task is looked for, in milliseconds.", "default": 1000, "minimum": 100, "maximum": 600000},
+  taskTimeoutMs: {"meaning": "Wall clock of a task, in milliseconds.", "default": 1800000, "minimum": 1000, "maximum": 86400000},
+};
