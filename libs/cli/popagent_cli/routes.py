@@ -13,6 +13,7 @@ VERBS: Final[dict[tuple[str, str], str]] = {
     ("POST", "/api/sessions"): "sessions new",
     ("GET", "/api/sessions/{id}"): "sessions show",
     ("PUT", "/api/sessions/{id}"): "sessions shorten",
+    ("PUT", "/api/sessions/{id}/head"): "sessions branch",
     ("PATCH", "/api/sessions/{id}"): "sessions rename",
     ("DELETE", "/api/sessions/{id}"): "sessions delete",
     ("GET", "/api/workspaces"): "workspace list",

@@ -142,6 +142,18 @@ def shorten(client: Client, session: str, keep: int, as_json: bool) -> None:
 
 @sessions.command()
 @session_argument
+@click.argument("message", type=ID)
+@as_json_option
+@with_client
+def branch(client: Client, session: str, message: str, as_json: bool) -> None:
+    """Show the branch through a message, down to its newest end; `show --json` names the siblings of each message."""
+    revision = client.get(f"/api/sessions/{session}", limit=1)["revision"]
+    view = client.send("PUT", f"/api/sessions/{session}/head", {"revision": revision, "messageId": message})
+    _show_changed(view, as_json, f"{session} now shows the branch through {message}")
+
+
+@sessions.command()
+@session_argument
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json_option
 @with_client

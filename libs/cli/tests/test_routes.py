@@ -23,6 +23,7 @@ CALLS: dict[str, list[str]] = {
     "sessions new": ["sessions", "new"],
     "sessions show": ["sessions", "show", "s1"],
     "sessions shorten": ["sessions", "shorten", "s1", "--keep", "1"],
+    "sessions branch": ["sessions", "branch", "s1", "m1"],
     "sessions rename": ["sessions", "rename", "s1", "A title"],
     "sessions delete": ["sessions", "delete", "s1"],
     "workspace list": ["workspace", "list"],

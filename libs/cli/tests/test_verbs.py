@@ -135,11 +135,12 @@ def test_a_change_by_somebody_else_is_told(peer: Peer, run: Run) -> None:
     assert "Look at it again and repeat the command." in result.stderr
 
 
-def test_renaming_archiving_and_shortening_send_the_stored_revision(peer: Peer, run: Run) -> None:
+def test_every_change_of_a_session_sends_the_stored_revision(peer: Peer, run: Run) -> None:
     peer.answers["sessions show"] = view("SessionView", revision=7)
 
-    for words in (("archive", "s1"), ("restore", "s1"), ("rename", "s1", "T"), ("shorten", "s1", "--keep", "1")):
-        assert run("sessions", *words).exit_code == 0
+    changes = ("archive s1", "restore s1", "rename s1 T", "shorten s1 --keep 1", "branch s1 m9")
+    for words in changes:
+        assert run("sessions", *words.split()).exit_code == 0
 
     bodies = [asked.body for asked in peer.asked if asked.body]
     assert bodies == [
@@ -147,6 +148,7 @@ def test_renaming_archiving_and_shortening_send_the_stored_revision(peer: Peer, 
         {"revision": 7, "archived": False},
         {"revision": 7, "title": "T"},
         {"revision": 7, "messages": [{"id": "m1"}]},
+        {"revision": 7, "messageId": "m9"},
     ]
 
 

@@ -11,7 +11,7 @@ from popagent_chat.models.gateway import ModelGateway
 from popagent_chat.models.settings import LocalModelSettings
 from popagent_chat.models.usage import UsageTable
 from popagent_chat.runtime_settings import handlers as runtime_settings
-from popagent_chat.sessions import delete
+from popagent_chat.sessions import delete, head
 from popagent_chat.sessions import handlers as sessions
 from popagent_chat.settings import ChatSettings
 from popagent_chat.turns import snapshot, start, stop
@@ -21,7 +21,7 @@ from popagent_host import Service, ServiceDefinition
 from popagent_models.admission import Admission, parse_limits
 from popagent_models.settings import ModelSettings
 
-SLICES: Final = (workspaces, runtime_settings, models, sessions, delete, start, stop, snapshot)
+SLICES: Final = (workspaces, runtime_settings, models, sessions, head, delete, start, stop, snapshot)
 
 
 async def build(service: Service[ChatSettings]) -> None:

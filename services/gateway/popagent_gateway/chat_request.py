@@ -1,4 +1,4 @@
-"""Which message a chat body carries: the last one of the person, text only; everything else is the server's."""
+"""What a chat body carries: the last message of the person, text only, and what the client shows above it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from popagent_kit.errors import InvalidInputError
+from popagent_kit.ids import is_client_id
 from popagent_kit.invalid import explained
-from popagent_proto.chat.turns import ChatRequest, UserMessage
+from popagent_proto.chat.turns import SEEN_MESSAGES, ChatRequest, UserMessage
 
 HISTORY_ROLES: Final = ("user", "assistant")
 
@@ -36,6 +37,20 @@ def message_of(request: ChatRequest) -> UserMessage | None:
     if request.trigger == "submit-message":
         raise InvalidInputError("A message of the user is required.", field="message")
     return None
+
+
+def seen_above(request: ChatRequest) -> list[str] | None:
+    """Return the ids that the client shows above the new message, nearest first; None when the body does not tell.
+
+    A body whose `messages` holds the new one alone does not: some clients send no more than that.
+    """
+    if "parent_id" in request.model_fields_set:
+        return [] if request.parent_id is None else [request.parent_id]
+    messages = request.messages or []
+    users = [index for index, raw in enumerate(messages) if raw.get("role") == "user"]
+    above = messages[: users[-1]] if users else []
+    ids = [raw["id"] for raw in above[-SEEN_MESSAGES:] if isinstance(raw.get("id"), str) and is_client_id(raw["id"])]
+    return ids[::-1] or None
 
 
 def _parse(raw: dict[str, Any], location: tuple[str | int, ...]) -> UserMessage:

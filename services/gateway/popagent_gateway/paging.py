@@ -8,7 +8,9 @@ from popagent_proto.base import Text, Wire
 
 
 class SessionPage(Wire):
-    """Which messages of a session; without a cursor the newest."""
+    """Which messages of a session; without a cursor the newest. `around` is the id of a message."""
 
     before: Text | None = Field(default=None, max_length=200)
+    after: Text | None = Field(default=None, max_length=200)
+    around: Text | None = Field(default=None, max_length=200)
     limit: int = Field(default=100, ge=1, le=200)

@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx2
 
-from popagent_gateway.chat_request import message_of
-from popagent_proto.chat.turns import ChatRequest
+from popagent_gateway.chat_request import message_of, seen_above
+from popagent_proto.chat.turns import SEEN_MESSAGES, ChatRequest
 
 from .conftest import Owner
 
@@ -35,6 +35,17 @@ def test_a_client_may_send_its_newest_message_alone() -> None:
 
     assert taken is not None
     assert taken.wire()["parts"] == [TEXT]
+
+
+def test_what_a_client_shows_above_its_message_is_told_the_nearest_first() -> None:
+    history = [USER, ASSISTANT, {**USER, "id": "no id!"}, {**USER, "id": "m2"}, {**ASSISTANT, "id": "a2"}]
+    long = [{**USER, "id": f"m{number}"} for number in range(100)]
+
+    assert seen_above(request(messages=history)) == ["a1", "m1"]
+    assert seen_above(request(messages=history, parentId="a0")) == ["a0"]
+    assert seen_above(request(message=USER, parentId=None)) == []
+    assert seen_above(request(messages=long)) == [f"m{number}" for number in range(98, 98 - SEEN_MESSAGES, -1)]
+    assert [seen_above(request(message=USER)), seen_above(request(messages=[USER]))] == [None, None]
 
 
 def test_regenerating_needs_no_message() -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.sessions import cursor, store
 from popagent_chat.sessions.store import SessionRow
+from popagent_chat.sessions.view import Place, view_of
 from popagent_chat.threads import store as threads
-from popagent_chat.threads.fitting import fitted
 from popagent_chat.workspaces.handlers import workspace_for
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError, RevisionConflictError
-from popagent_kit.ids import is_client_id
 from popagent_proto.chat.sessions import (
     CreateSession,
     GetSession,
@@ -22,15 +19,12 @@ from popagent_proto.chat.sessions import (
     PatchSession,
     SaveSession,
     SessionChanged,
+    SessionItem,
     SessionList,
     SessionView,
 )
 
 handlers = Handlers[ChatDeps]()
-
-# A reply stays below 1 MB (DESIGN §2), the session's own fields included.
-PAGE_BYTES: Final = 900_000
-PAGE_MESSAGES: Final = 100
 
 
 class SessionExistsError(ConflictError):
@@ -57,7 +51,7 @@ async def list_sessions(deps: ChatDeps, query: ListSessions) -> SessionList:
         found = await store.LIST.all(conn, query.archived, query.workspace_id, updated_at, session_id, query.limit + 1)
     page = found[: query.limit]
     more = cursor.encode(page[-1].updated_at, page[-1].id) if len(found) > query.limit else None
-    return SessionList(items=[row.summary() for row in page], next_cursor=more)
+    return SessionList(items=[SessionItem(**row.summary().model_dump()) for row in page], next_cursor=more)
 
 
 @handlers.answers(GetSession)
@@ -67,9 +61,8 @@ async def get_session(deps: ChatDeps, query: GetSession) -> SessionView:
         row = await store.GET.first(conn, query.session_id)
         if row is None:
             raise SessionNotFoundError
-        if query.before is not None and not await _is_stored(conn, query.session_id, query.before):
-            raise InvalidInputError("This names no stored message.", field="before")
-        return await view_of(conn, row, before=query.before, limit=query.limit)
+        place = Place(before=query.before, after=query.after, around=query.around)
+        return await view_of(conn, row, place=place, limit=query.limit)
 
 
 @handlers.answers(CreateSession)
@@ -140,23 +133,6 @@ async def lock_for_edit(conn: Connection, session_id: str, revision: int, *, nee
     if needs_rest and row.running_turn_id is not None:
         raise SessionBusyError(extra={"session": row.summary().wire()})
     return row
-
-
-async def view_of(
-    conn: Connection, row: SessionRow, *, before: str | None = None, limit: int = PAGE_MESSAGES
-) -> SessionView:
-    """Return the session with the page of messages before `before`."""
-    page = await threads.branch_page(conn, row.id, before, limit, PAGE_BYTES)
-    previous = page[0].id if page and page[0].parent_id else None
-    return SessionView(
-        **row.summary().model_dump(),
-        messages=[fitted(message.ui(), PAGE_BYTES) for message in page],
-        previous_cursor=previous,
-    )
-
-
-async def _is_stored(conn: Connection, session_id: str, message_id: str) -> bool:
-    return is_client_id(message_id) and await threads.FIND.first(conn, session_id, message_id) is not None
 
 
 async def _edited(

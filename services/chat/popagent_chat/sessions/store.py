@@ -86,6 +86,18 @@ EDIT: Final = Query(
     """,
 )
 
+# Another branch is shown: a change, and no activity that would move the session in the list.
+REVISE: Final = Query(
+    SessionRow,
+    """
+    update sessions
+    set revision = revision + 1, version = version + 1
+    where id = $1
+    returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
+        created_at, updated_at
+    """,
+)
+
 # Activity renames only a session that nobody named.
 TOUCH: Final = Query(
     SessionRow,

@@ -63,6 +63,18 @@ FIND: Final = Query(
     """,
 )
 
+# The first of the ids $2 that is stored.
+FIRST_KNOWN: Final = Query(
+    str,
+    """
+    select m.id
+    from unnest($2::text[]) with ordinality as named (id, place)
+    join messages m on m.thread_id = $1 and m.id = named.id
+    order by named.place
+    limit 1
+    """,
+)
+
 # A parent is older than its child, so the chain ends. $3 bounds the messages and $4 their bytes; one comes in any case.
 BRANCH: Final = Query(
     StoredMessage,

@@ -27,6 +27,12 @@ handlers = Handlers[ChatDeps]()
 TITLE_CHARACTERS: Final = 60
 
 
+class BranchChangedError(ConflictError):
+    """This chat goes on differently from what was shown when this was written. Load it again, then send."""
+
+    code = "branch_changed"
+
+
 class SessionArchivedError(ConflictError):
     """This session is archived. Restore it to go on."""
 
@@ -160,7 +166,9 @@ async def _repeated(conn: Connection, command: StartTurn, known: StoredMessage |
 
 async def _place(conn: Connection, command: StartTurn, session: SessionRow, known: StoredMessage | None) -> Place:
     if command.trigger == "regenerate-message":
-        return await _regenerated(conn, command)
+        answered = await _answered(conn, command, session)
+        if answered is not None:
+            return answered
     if command.message is None:
         raise InvalidInputError("A message is needed.", field="message")
     if command.message_id is not None:
@@ -171,6 +179,7 @@ async def _place(conn: Connection, command: StartTurn, session: SessionRow, know
             field="message.id",
         )
     head = None if _is_new(session) else await threads.HEAD.first(conn, command.session_id)
+    await _refuse_unseen(conn, command, session, head)
     return Place(command.message.id, _ui(command.message, command.message.id), head)
 
 
@@ -184,15 +193,46 @@ async def _edited(conn: Connection, session_id: str, edited_id: str, message: Us
     return Place(fresh_id, _ui(message, fresh_id), edited.parent_id)
 
 
-async def _regenerated(conn: Connection, command: StartTurn) -> Place:
-    """Return the user message that the named answer, or else the last one, belongs to."""
-    named = command.message_id or await threads.HEAD.first(conn, command.session_id)
-    message = await threads.FIND.first(conn, command.session_id, named) if named else None
-    if message is not None and message.role == "assistant" and message.parent_id is not None:
-        message = await threads.FIND.first(conn, command.session_id, message.parent_id)
-    if message is None or message.role != "user":
+async def _answered(conn: Connection, command: StartTurn, session: SessionRow) -> Place | None:
+    """Return the stored message to answer again: of the named answer, else what the client shows last, else the last.
+
+    None when what the client shows last was never stored, so that it is a new message.
+    """
+    shown = command.message
+    named = command.message_id or await threads.HEAD.first(conn, session.id)
+    question = await _question(conn, session.id, named)
+    if command.message_id is None and shown is not None and (question is None or question.id != shown.id):
+        stored = await threads.FIND.first(conn, session.id, shown.id)
+        if stored is None:
+            return None
+        if _same(stored, shown):
+            question = stored
+        elif question is None or not _same(question, shown):
+            # Otherwise it is an edit of that one, which the official client knows by the id of what it edited.
+            raise BranchChangedError(extra={"session": session.summary().wire()})
+    if question is None:
         raise InvalidInputError("There is no stored answer to write again.", field="messageId")
-    return Place(message.id, None, message.parent_id)
+    return Place(question.id, None, question.parent_id)
+
+
+async def _question(conn: Connection, session_id: str, message_id: str | None) -> StoredMessage | None:
+    message = await threads.FIND.first(conn, session_id, message_id) if message_id else None
+    if message is not None and message.role == "assistant" and message.parent_id is not None:
+        message = await threads.FIND.first(conn, session_id, message.parent_id)
+    return message if message is not None and message.role == "user" else None
+
+
+async def _refuse_unseen(conn: Connection, command: StartTurn, session: SessionRow, head: str | None) -> None:
+    """Raise BranchChangedError unless the message follows what the client shows; an answer to that may be unseen."""
+    seen = command.seen
+    if seen is None or head in seen[:1] or (head is None and not seen):
+        return
+    known = await threads.FIRST_KNOWN.first(conn, command.session_id, seen) if seen else None
+    if known == head:
+        return
+    last = await threads.FIND.first(conn, command.session_id, head) if head else None
+    if known is None or last is None or last.role != "assistant" or last.parent_id != known:
+        raise BranchChangedError(extra={"session": session.summary().wire()})
 
 
 def _ui(message: UserMessage, message_id: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from popagent_bus import Bus as MessageBus
 from popagent_gateway.asking import Bus, CommandId, OpenStreams, PathId
 from popagent_gateway.bodies import JsonRoute
-from popagent_gateway.chat_request import message_of
+from popagent_gateway.chat_request import message_of, seen_above
 from popagent_gateway.streams.closing import Closing
 from popagent_gateway.streams.sse import EventStream
 from popagent_gateway.streams.turn import RUNNING, TurnFeed
@@ -45,6 +45,7 @@ async def chat(bus: Bus, closing: OpenStreams, body: ChatRequest, turn_id: Comma
                 message_id=body.message_id,
                 model=body.model,
                 workspace_id=body.workspace_id,
+                seen=seen_above(body),
             )
         )
     except BaseException:

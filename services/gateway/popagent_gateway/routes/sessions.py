@@ -22,6 +22,8 @@ from popagent_proto.chat.sessions import (
     SaveSessionBody,
     SessionList,
     SessionView,
+    SetHead,
+    SetHeadBody,
 )
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"], route_class=JsonRoute)
@@ -44,14 +46,20 @@ async def create_session(bus: Bus, body: CreateSessionBody, command_id: CommandI
 
 @router.get("/{id}")
 async def get_session(bus: Bus, id: PathId, page: Annotated[SessionPage, Query()]) -> SessionView:  # noqa: A002
-    """Load a session with its newest messages, or with those before a cursor."""
-    return await bus.ask(GetSession(session_id=id, before=page.before, limit=page.limit))
+    """Load a session with its newest messages, with those before or after a cursor, or around one message."""
+    return await bus.ask(GetSession(session_id=id, **page.model_dump()))
 
 
 @router.put("/{id}")
 async def save_session(bus: Bus, id: PathId, body: SaveSessionBody, command_id: CommandId) -> SessionView:  # noqa: A002
     """Rename a session, or shorten it to a stored prefix of its messages."""
     return await bus.ask(SaveSession(command_id=command_id, session_id=id, body=body))
+
+
+@router.put("/{id}/head")
+async def set_head(bus: Bus, id: PathId, body: SetHeadBody, command_id: CommandId) -> SessionView:  # noqa: A002
+    """Show the branch through a message, down to its newest end."""
+    return await bus.ask(SetHead(command_id=command_id, session_id=id, body=body))
 
 
 @router.patch("/{id}")
