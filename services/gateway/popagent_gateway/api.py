@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -12,7 +13,7 @@ from starlette.responses import Response
 from popagent_gateway.errors import on_app_error, on_defect, on_http_exception, on_validation_error
 from popagent_gateway.openapi import describe
 from popagent_gateway.routes import chat, events, health, models, observability, sessions, settings, workspaces
-from popagent_gateway.routes.pages import page_routes
+from popagent_gateway.routes.pages import BUILT, page_routes
 from popagent_kit import json
 from popagent_kit.errors import AppError
 
@@ -29,10 +30,15 @@ ROUTERS: Final = (
 OPENAPI_PATH: Final = "/api/openapi.json"
 
 
-def make_api() -> FastAPI:
+def make_api(pages: Path = BUILT) -> FastAPI:
     """Return the application without its door; `app.py` puts the middlewares around it."""
     api = FastAPI(
-        title="popagent", openapi_url=None, docs_url=None, redoc_url=None, routes=page_routes(), redirect_slashes=False
+        title="popagent",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        routes=page_routes(pages),
+        redirect_slashes=False,
     )
     for router in ROUTERS:
         api.router.routes.extend(router.routes)  # flat, so that a test can enumerate every route there is

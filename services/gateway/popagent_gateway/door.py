@@ -18,8 +18,7 @@ from popagent_kit.settings import reveal
 from popagent_telemetry import metrics
 
 KEY_HEADER: Final = b"x-popagent-key"
-# Everything else needs the key. Nothing here may tell a stranger more than what popagent is.
-PUBLIC_PATHS: Final = frozenset({"/", "/style.css", "/favicon.svg", "/favicon.ico"})
+API: Final = "api"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -34,6 +33,21 @@ class MisdirectedError(AppError):
 
     code = "misdirected"
     http_status = 421
+
+
+def is_page(path: str) -> bool:
+    """Tell whether `path` is an address of the page, which strangers may read; all else needs the key.
+
+    What could be taken for the API by anybody who reads paths more loosely than our router is none.
+    """
+    first, *others = path.removesuffix("/").split("/")[1:] or ["page"]
+    return (
+        path.startswith("/")
+        and path.isprintable()
+        and "\\" not in path
+        and first.lower() != API
+        and not {"", ".", ".."} & {first, *others}
+    )
 
 
 def key_digest(settings: GatewaySettings) -> bytes | None:
@@ -83,8 +97,7 @@ class Door:
             return MisdirectedError()
         if not self._same_origin(scope, host):
             return ForbiddenError("Requests from other web pages are not accepted.")
-        public = scope["path"] in PUBLIC_PATHS and scope["method"] in SAFE_METHODS
-        if not public and not self._has_key(scope):
+        if not _is_public(scope) and not self._has_key(scope):
             return UnauthorizedError()
         return None
 
@@ -101,7 +114,7 @@ class Door:
 
     def _same_origin(self, scope: Scope, host: tuple[str, int | None]) -> bool:
         site = header_values(scope, b"sec-fetch-site")
-        if scope["path"] not in PUBLIC_PATHS and any(value not in {b"same-origin", b"none"} for value in site):
+        if not _is_public(scope) and any(value not in {b"same-origin", b"none"} for value in site):
             return False
         for value in header_values(scope, b"origin"):
             origin = value.decode("latin-1").lower()
@@ -122,6 +135,10 @@ class Door:
         # One path for a missing, a wrong and a repeated key: same work, same answer.
         digest = hashlib.sha256(sent[0] if len(sent) == 1 else b"").digest()
         return hmac.compare_digest(digest, self._digest)
+
+
+def _is_public(scope: Scope) -> bool:
+    return scope["method"] in SAFE_METHODS and is_page(scope["path"])
 
 
 def _authority(value: bytes) -> tuple[str, int | None] | None:

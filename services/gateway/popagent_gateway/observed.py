@@ -8,6 +8,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from popagent_gateway.door import is_page
 from popagent_gateway.errors import response_for
 from popagent_kit.errors import InternalError
 from popagent_telemetry import metrics
@@ -17,8 +18,8 @@ log = logging.getLogger(__name__)
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNMATCHED: Final = "unmatched"
-# They say nothing about work: a page that listens for hours, probes every few seconds, and looking at traces.
-WITHOUT_SPAN: Final = frozenset({"/api/events", "/api/health", "/", "/style.css", "/favicon.svg", "/favicon.ico"})
+# They say nothing about work: the page and how it listens for hours, probes every few seconds, and looking at traces.
+WITHOUT_SPAN: Final = frozenset({"/api/events", "/api/health"})
 LOOKING_AT_TRACES: Final = "/api/observability/"
 
 REQUESTS: Final = metrics.counter(
@@ -45,7 +46,7 @@ class Observed:
         """Run the request inside a span, unless it is one of those that say nothing about work."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
-        elif scope["path"] in WITHOUT_SPAN or scope["path"].startswith(LOOKING_AT_TRACES):
+        elif _says_nothing(scope["path"]):
             await self._counted(scope, receive, send)
         else:
             with span(f"HTTP {_method(scope)}", {"http.request.method": _method(scope)}, kind="server") as current:
@@ -76,6 +77,10 @@ class Observed:
             OPEN.dec()
             REQUESTS.labels(_method(scope), route_of(scope), str(status)).inc()
         return status
+
+
+def _says_nothing(path: str) -> bool:
+    return path in WITHOUT_SPAN or path.startswith(LOOKING_AT_TRACES) or is_page(path)
 
 
 def _method(scope: Scope) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
@@ -16,6 +17,7 @@ from popagent_gateway.bodies import Bodies
 from popagent_gateway.door import Door, key_id
 from popagent_gateway.headers import SecurityHeaders
 from popagent_gateway.observed import Observed
+from popagent_gateway.routes.pages import BUILT
 from popagent_gateway.settings import GatewaySettings
 from popagent_gateway.streams.closing import Closing
 from popagent_gateway.streams.event_hub import EventHub
@@ -30,13 +32,18 @@ class Gateway:
     """One door; make it inside the running event loop."""
 
     def __init__(
-        self, settings: GatewaySettings, bus: Bus, pool: Pool, own_health: Callable[[], Awaitable[HealthView]]
+        self,
+        settings: GatewaySettings,
+        bus: Bus,
+        pool: Pool,
+        own_health: Callable[[], Awaitable[HealthView]],
+        pages: Path = BUILT,
     ) -> None:
         register_secret(reveal(settings.api_key), "api key")
         self.closing = Closing()
         self.audit_log = AuditLog(pool, settings.audit_days)
         self.hub = EventHub(bus, SuiteHealth(bus, own_health))
-        self.api: FastAPI = make_api()
+        self.api: FastAPI = make_api(pages)
         self.api.state.bus = bus
         self.api.state.suite = self.hub.suite
         self.api.state.hub = self.hub

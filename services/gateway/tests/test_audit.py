@@ -52,7 +52,7 @@ async def test_a_change_is_kept_with_who_what_and_its_answer(bus: Bus, pool: Poo
         await http.delete("/api/sessions/gone", headers=headers)
         await http.post("/api/chat/gone", headers=headers)
         await http.post("/api/sessions", headers=headers, content=b"{", params={"secret": "in-the-query"})
-        await http.get("/style.css", headers=headers)
+        await http.get("/favicon.svg", headers=headers)
         await http.delete("/api/sessions/gone", headers={"x-popagent-key": "wrong"})
     await gateway.stop()
 

@@ -8,13 +8,14 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
-from popagent_gateway.door import PUBLIC_PATHS, Door
+from popagent_gateway.door import Door
 from popagent_gateway.settings import GatewaySettings
 from popagent_kit.errors import ConfigurationError
 from popagent_kit.shared_settings import is_loopback
 
 KEY = "a key of Ünusual length".replace("Ü", "U")
 HERE = "http://127.0.0.1:8420"
+PAGES = ("/", "/chat/some-session", "/assets/index-a1.js", "/favicon.svg", "/apis")
 
 
 def settings(**values: object) -> GatewaySettings:
@@ -27,7 +28,7 @@ def client(app: ASGIApp | None = None, *, base: str = HERE, **values: object) ->
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/sessions", "/api/nothing", "/nothing", "/API/sessions", "/./api/models", "/style.css/..%2fapi"]
+    "path", ["/api/sessions", "/api/nothing", "/api", "/API/sessions", "/./api/models", "/favicon.svg/..%2fapi"]
 )
 @pytest.mark.parametrize(
     "headers",
@@ -74,10 +75,8 @@ async def test_the_key_opens_the_door() -> None:
 
 async def test_pages_are_public_to_read_and_nothing_else_is() -> None:
     async with client(api_key=KEY) as http:
-        reads = [await http.request(method, path) for path in PUBLIC_PATHS for method in ("GET", "HEAD")]
-        writes = [
-            await http.request(method, path) for path in PUBLIC_PATHS for method in ("POST", "PUT", "DELETE", "OPTIONS")
-        ]
+        reads = [await http.request(method, path) for path in PAGES for method in ("GET", "HEAD")]
+        writes = [await http.request(method, path) for path in PAGES for method in ("POST", "PUT", "DELETE", "OPTIONS")]
 
     assert {answer.status_code for answer in reads} == {200}
     assert {answer.status_code for answer in writes} == {401}
@@ -195,7 +194,9 @@ async def test_our_own_page_and_programs_without_a_page_are_let_in() -> None:
         typed = await http.get("/api/chat", headers={"sec-fetch-site": "none"})
         link = await http.get("/", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"})
 
-    assert [own.status_code, typed.status_code, link.status_code] == [200, 200, 200]
+        form = await http.post("/", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"})
+
+    assert [own.status_code, typed.status_code, link.status_code, form.status_code] == [200, 200, 200, 403]
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "popagent.lan"])

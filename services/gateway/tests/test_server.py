@@ -44,8 +44,8 @@ KEY_HEADERS = [
 ]
 ODD_REQUESTS = [
     (b"GET /api/models HTTP/1.1\r\n\r\n", 421),
-    (b"GET http://localhost/style.css HTTP/1.1\r\nhost: evil.example\r\n\r\n", 421),
-    (b"GET //style.css HTTP/1.1\r\nhost: localhost\r\n\r\n", 404),
+    (b"GET http://localhost/favicon.svg HTTP/1.1\r\nhost: evil.example\r\n\r\n", 421),
+    (b"GET //favicon.svg HTTP/1.1\r\nhost: localhost\r\n\r\n", 404),
     (b"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nhost: localhost\r\n\r\n", 404),
     (b"GET /../../etc/passwd HTTP/1.1\r\nhost: localhost\r\n\r\n", 404),
     (b"GET /static/../popagent_gateway/door.py HTTP/1.1\r\nhost: localhost\r\n\r\n", 404),

@@ -1,14 +1,16 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
+import { compressed } from "./compressed.ts";
 
 const GATEWAY = process.env["POPAGENT_GATEWAY"] ?? "http://127.0.0.1:8420";
 
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), compressed()],
   build: {
     // Into the package, so that a wheel carries the pages; never committed.
-    outDir: "dist",
+    outDir: "../popagent_gateway/static",
     emptyOutDir: true,
+    manifest: true,
     target: "es2022",
     // Everything is a file of its own: the policy of the pages allows no data: script and no inline style.
     assetsInlineLimit: 0,
