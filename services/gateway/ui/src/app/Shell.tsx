@@ -69,6 +69,7 @@ export function Shell({ children }: { children: ReactNode }) {
           </Link>
         ))}
       </nav>
+      <div id="spoken" className="sr" role="status" />
       <Toasts />
       {overlay === "palette" && <Palette onClose={() => setOverlay(null)} />}
       {overlay === "keys" && <KeyList onClose={() => setOverlay(null)} />}

@@ -124,13 +124,13 @@ export function place(session: SessionSummary): void {
       continue;
     }
     const known = data.pages.flatMap((page) => page.items).find((item) => item.id === session.id);
-    // Told twice or late: what is shown is newer.
-    if (known && known.updatedAt > session.updatedAt && known.revision >= session.revision) continue;
+    // Told late: what is shown is newer.
+    if (known && (known.updatedAt > session.updatedAt || known.revision > session.revision)) continue;
     const pages = data.pages.map((page) => ({ ...page, items: page.items.filter((item) => item.id !== session.id) }));
     const first = pages[0];
     if (first && matches(session, filter)) {
       const at = first.items.findIndex((item) => item.updatedAt <= session.updatedAt);
-      first.items.splice(at < 0 ? first.items.length : at, 0, session);
+      first.items.splice(at < 0 ? first.items.length : at, 0, { ...session, match: null });
     }
     client.setQueryData(queryKey, { ...data, pages });
   }

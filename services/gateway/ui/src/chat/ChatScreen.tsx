@@ -1,4 +1,53 @@
-/** The list of chats beside the open one; `id` null is a new chat. */
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { useLocation } from "wouter";
+import "./chat.css";
+import { Conversation } from "./Conversation";
+import { SessionList } from "./SessionList";
+import { chatSession } from "./session";
+
+const LAST = "popagent.last-chat";
+const PHONE = "(max-width: 760px)";
+
+/** The list of chats beside the open one; `id` null opens the last one, "new" is one that has no words yet. */
 export function ChatScreen({ id }: { id: string | null }) {
-  return <main className="main">{id}</main>;
+  const [, navigate] = useLocation();
+  // The id of the next new chat is made here, so that sending twice cannot make two.
+  const [freshId, setFreshId] = useState(() => crypto.randomUUID() as string);
+  const isNew = id === "new";
+  const sessionId = isNew ? freshId : id;
+  const session = useMemo(() => (sessionId ? chatSession(sessionId, isNew) : null), [sessionId, isNew]);
+
+  useEffect(() => {
+    if (id && !isNew) remember(id);
+    // On a phone the list is a page of its own.
+    if (id === null && !matchMedia(PHONE).matches) navigate(`/chat/${lastChat() ?? "new"}${location.search}`, { replace: true });
+  }, [id, isNew, navigate]);
+
+  const onBegun = useCallback(() => {
+    navigate(`/chat/${freshId}`, { replace: true });
+    setFreshId(crypto.randomUUID());
+  }, [freshId, navigate]);
+
+  return (
+    <>
+      <SessionList openId={isNew ? "new" : id} />
+      {session && <Conversation key={session.id} session={session} isNew={isNew} onBegun={onBegun} />}
+    </>
+  );
+}
+
+function lastChat(): string | null {
+  try {
+    return localStorage.getItem(LAST);
+  } catch {
+    return null; // storage is forbidden here
+  }
+}
+
+function remember(id: string): void {
+  try {
+    localStorage.setItem(LAST, id);
+  } catch {
+    // storage is forbidden here; the next visit begins with a new chat
+  }
 }

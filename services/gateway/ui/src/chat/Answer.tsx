@@ -1,0 +1,200 @@
+import { type ReactNode, Suspense, lazy, memo, useId, useState } from "react";
+import { Link } from "wouter";
+import { CopyButton } from "../ui/CopyButton";
+import { Icon } from "../ui/Icon";
+import { type State, StateGlyph } from "../ui/StateGlyph";
+import { clock, count, duration, exactly, plural } from "../ui/words";
+import { Branches } from "./Branches";
+import { ToolLine } from "./ToolLine";
+import { type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
+
+const Markdown = lazy(() => import("./Markdown"));
+
+export interface AnswerActions {
+  regenerate: (messageId: string) => void;
+  goOn: () => void;
+  switchTo: (messageId: string) => void;
+}
+
+/** What the orchestrator did and wrote: everything hangs on one spine and ends in one stamp. */
+export const Answer = memo(function Answer({
+  message,
+  isLive,
+  isLast,
+  actions,
+}: {
+  message: Message;
+  /** It is being written now. */
+  isLive: boolean;
+  isLast: boolean;
+  actions: AnswerActions;
+}) {
+  const meta = message.metadata ?? {};
+  const parts = message.parts.map((part, index) => ({ part, index })).filter(({ part }) => isShown(part));
+  const lastIndex = parts.at(-1)?.index;
+  return (
+    <article className="turn answer" id={`m-${message.id}`} aria-label="Orchestrator">
+      <div className="event first">
+        <span className="dot">
+          <span className="who" aria-hidden="true">
+            Or
+          </span>
+        </span>
+        <header className="by">
+          <b>Orchestrator</b>
+          <span className="xs faint">
+            {meta.createdAt && <time title={exactly(meta.createdAt)}>{clock(meta.createdAt)}</time>}
+            {meta.createdAt && meta.model && " · "}
+            {meta.model}
+          </span>
+        </header>
+      </div>
+      {parts.map(({ part, index }) => (
+        <PartView key={index} part={part} isGrowing={isLive && index === lastIndex} />
+      ))}
+      {isLive ? <Working parts={message.parts} /> : <Stamp message={message} isLast={isLast} actions={actions} />}
+    </article>
+  );
+});
+
+function isShown(part: Part): boolean {
+  if (part.type === "text") return part.text.trim() !== "" && !isFailureText(part);
+  if (part.type === "reasoning") return part.text.trim() !== "";
+  return toolCall(part) !== null;
+}
+
+function PartView({ part, isGrowing }: { part: Part; isGrowing: boolean }) {
+  if (part.type === "text") {
+    return (
+      <div className="event">
+        <Suspense fallback={<p className="prose raw">{part.text}</p>}>
+          <Markdown text={part.text} isGrowing={isGrowing} />
+        </Suspense>
+      </div>
+    );
+  }
+  if (part.type === "reasoning") return <Thought text={part.text} isGrowing={isGrowing} />;
+  const call = toolCall(part);
+  return call && <ToolLine call={call} />;
+}
+
+function Thought({ text, isGrowing }: { text: string; isGrowing: boolean }) {
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  return (
+    <div className="event">
+      <span className="dot">
+        <Icon name="thought" />
+      </span>
+      <button type="button" className="tool" aria-expanded={open} aria-controls={id} onClick={() => setOpen(!open)}>
+        <b>{isGrowing ? "Thinking" : "Thought"}</b>
+        <span className="cut faint">{open ? "" : text.trim().split("\n")[0]}</span>
+        <Icon name={open ? "down" : "right"} className="end" />
+      </button>
+      <div id={id} hidden={!open} className="thought">
+        {text}
+      </div>
+    </div>
+  );
+}
+
+/** While nothing can be read yet: what it does now, in words. */
+function Working({ parts }: { parts: Part[] }) {
+  const last = parts.at(-1);
+  const call = last && toolCall(last);
+  const isWriting = last?.type === "text" && last.state !== "done";
+  const word = isWriting ? "Writing" : call && !call.state.startsWith("output") ? `Using ${call.name}` : "Reading and thinking";
+  return (
+    <div className="event last">
+      <span className="dot">
+        <StateGlyph state="running" />
+      </span>
+      <p className="stamp is-live">{word}…</p>
+    </div>
+  );
+}
+
+const ENDINGS: Record<string, { state: State; words: string; tone: string }> = {
+  completed: { state: "completed", words: "Done", tone: "" },
+  stopped: { state: "stopped", words: "Stopped by you", tone: "" },
+  failed: { state: "failed", words: "Failed", tone: "is-fail" },
+  interrupted: { state: "interrupted", words: "Interrupted", tone: "is-wait" },
+};
+
+/** The one line that ends an answer: how, when, how long, what it took, and what can be done now. */
+function Stamp({ message, isLast, actions }: { message: Message; isLast: boolean; actions: AnswerActions }) {
+  const meta = message.metadata ?? {};
+  const ending = ENDINGS[meta.state ?? "completed"];
+  if (!ending) return null;
+  const facts: ReactNode[] = [];
+  if (meta.durationMs !== undefined) facts.push(duration(meta.durationMs));
+  if (meta.usage) {
+    const { inputTokens, outputTokens, estimated } = meta.usage;
+    const words = `${count(inputTokens)} tokens read, ${count(outputTokens)} written`;
+    facts.push(
+      <span title={estimated ? `${words}; counted here, the model server told none` : words}>
+        {estimated ? "about " : ""}
+        {count(inputTokens + outputTokens)} tokens
+      </span>,
+    );
+  }
+  if (meta.traceId) {
+    facts.push(
+      <Link className="link" href={`/observe/traces/${meta.traceId}`}>
+        Trace
+      </Link>,
+    );
+  }
+  const isWhole = meta.state === undefined || meta.state === "completed";
+  return (
+    <div className="event last">
+      <span className="dot">
+        <StateGlyph state={ending.state} />
+      </span>
+      <footer className="stamp">
+        <p className="grow">
+          <b className={ending.tone}>{ending.words}</b>
+          {facts.map((fact, index) => (
+            // The facts of an ended answer never change.
+            <span key={index}> · {fact}</span>
+          ))}
+        </p>
+        <span className="line actions">
+          {meta.siblings && <Branches id={message.id} siblings={meta.siblings} onSwitch={actions.switchTo} />}
+          {textOf(message) && <CopyButton text={textOf(message)} label="Copy the answer" />}
+          <button
+            type="button"
+            className="btn plain dense"
+            title="Write this answer again, beside this one"
+            onClick={() => actions.regenerate(message.id)}
+          >
+            <Icon name="retry" />
+            {meta.state === "failed" ? "Retry" : "Regenerate"}
+          </button>
+        </span>
+      </footer>
+      {meta.error && <p className={`reason ${ending.tone}`}>{meta.error.text}</p>}
+      {meta.budgetExhausted && (
+        <p className="reason is-wait">
+          Out of steps ({plural(meta.steps ?? 0, "model call")}). This is a summary;{" "}
+          <Link className="link" href="/settings/runtime">
+            raise the ceiling in Settings
+          </Link>
+          .
+        </p>
+      )}
+      {meta.endReason === "length" && (
+        <p className="reason is-wait">The model reached its limit of length. Ask it to go on.</p>
+      )}
+      {isLast && (meta.state === "stopped" || meta.state === "interrupted") && (
+        <p className="reason">
+          {!isWhole && textOf(message) ? "What it wrote is kept. " : ""}
+          <button type="button" className="btn dense" onClick={actions.goOn}>
+            <Icon name="retry" />
+            Continue
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}

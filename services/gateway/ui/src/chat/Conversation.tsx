@@ -1,0 +1,329 @@
+import { useChat } from "@ai-sdk/react";
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { Link } from "wouter";
+import { sentence } from "../api/client";
+import { useCommands } from "../app/commands";
+import { Icon } from "../ui/Icon";
+import { StateGlyph } from "../ui/StateGlyph";
+import { say } from "../ui/toasts";
+import { ModelNotice } from "../welcome/ModelNotice";
+import { Welcome } from "../welcome/Welcome";
+import { ChatBar } from "./ChatBar";
+import { Composer } from "./Composer";
+import { InChatSearch } from "./InChatSearch";
+import { Transcript, type TranscriptActions } from "./Transcript";
+import { NEW_CHAT, draft, keepDraft } from "./drafts";
+import type { ChatSession } from "./session";
+import { useStick } from "./useStick";
+
+// Text is painted at most once in this time while it streams: two frames.
+const THROTTLE_MS = 33;
+
+/** One chat, open. `isNew` until its first message is taken; `onBegun` is told then. */
+export function Conversation({
+  session,
+  isNew,
+  onBegun,
+}: {
+  session: ChatSession;
+  isNew: boolean;
+  onBegun: () => void;
+}) {
+  const state = useSyncExternalStore(session.watch, session.snapshot);
+  const { messages, status } = useChat({ chat: session.chat, throttle: THROTTLE_MS });
+  const runs = state.summary?.runningTurnId != null || status === "submitted" || status === "streaming";
+  const draftName = isNew ? NEW_CHAT : session.id;
+  const [text, setText] = useState(() => draft(draftName));
+  const [model, setModel] = useState<string | null>(null);
+  const [workspaceId, setWorkspaceId] = useState<string | null>(null);
+  const [searching, setSearching] = useState(false);
+  const scroller = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const stick = useStick(scroller, content);
+
+  const write = useCallback(
+    (value: string) => {
+      setText(value);
+      keepDraft(draftName, value);
+    },
+    [draftName],
+  );
+
+  // Words that were not taken go back to the field, in front of what was written meanwhile.
+  useEffect(() => {
+    if (state.refused?.text) {
+      const back = state.refused.text;
+      setText((now) => {
+        const all = now && now !== back ? `${back}\n\n${now}` : back;
+        keepDraft(draftName, all);
+        return all;
+      });
+    }
+  }, [state.refused, draftName]);
+
+  const send = useCallback(
+    (words: string, edits: string | null = null) => {
+      const said = words.trim();
+      if (!said || session.isBusy) return;
+      stick.pin();
+      void session.send(said, { model, workspaceId: state.summary ? null : workspaceId }, edits);
+    },
+    [session, model, workspaceId, state.summary, stick.pin],
+  );
+
+  // Only what was taken has an address.
+  const isTaken = state.summary !== null || status === "streaming";
+  useEffect(() => {
+    if (isNew && isTaken) onBegun();
+  }, [isNew, isTaken, onBegun]);
+
+  const stop = useCallback(() => {
+    session.stop().catch((error: unknown) => say(sentence(error)));
+  }, [session]);
+
+  const actions = useMemo<TranscriptActions>(
+    () => ({
+      regenerate: (id) => {
+        stick.pin();
+        void session.regenerate(id, model);
+      },
+      goOn: () => send("Go on from where you stopped."),
+      edit: (id, changed) => send(changed, id),
+      switchTo: (id) => {
+        stick.release();
+        session.switchTo(id).catch((error: unknown) => say(sentence(error)));
+      },
+    }),
+    [session, model, send, stick.pin, stick.release],
+  );
+
+  const lastAnswer = messages.findLast((message) => message.role === "assistant");
+  useCommands([
+    { id: "chat stop", title: "Stop the turn", group: "Do", keys: "shift+escape", run: () => runs && stop() },
+    { id: "chat find", title: "Search in this chat", group: "Do", keys: "/", run: () => setSearching(true) },
+    {
+      id: "chat regenerate",
+      title: "Write the last answer again",
+      group: "Do",
+      run: () => lastAnswer && !runs && actions.regenerate(lastAnswer.id),
+    },
+    {
+      id: "chat write",
+      title: "To the composer",
+      group: "Go to",
+      keys: "escape",
+      inPalette: false,
+      run: () => document.getElementById("composer")?.focus(),
+    },
+  ]);
+
+  useSpoken(runs, lastAnswer?.metadata?.state ?? null);
+  useFragment(session, messages.length > 0, stick.release);
+
+  if (state.phase === "missing") {
+    return (
+      <main className="main">
+        <div className="empty">
+          <h2>There is no such chat</h2>
+          <p>It was deleted, or the address is wrong.</p>
+          <Link href="/chat" className="btn">
+            Open the chats
+          </Link>
+        </div>
+      </main>
+    );
+  }
+
+  const isArchived = state.summary?.archivedAt != null;
+  return (
+    <main className="main">
+      <ChatBar session={session} state={state} isNew={isNew} onSearch={() => setSearching(true)} />
+      {searching && !isNew && <InChatSearch session={session} onClose={() => setSearching(false)} onReveal={stick.release} />}
+      {state.isCut && (
+        <div className="notice wait" role="status">
+          <StateGlyph state="running" />
+          <span>Connection lost. The answer goes on; joining it again…</span>
+        </div>
+      )}
+      <div className="scroll talk-scroll" ref={scroller} role="log" aria-label="Conversation" aria-live="off" tabIndex={-1}>
+        <div className="talk" ref={content}>
+          {state.phase === "loading" && <Skeletons />}
+          {state.phase === "failed" && (
+            <div className="empty" role="alert">
+              <h2>This chat could not be loaded</h2>
+              <p>{state.failure}</p>
+              <button type="button" className="btn" onClick={() => void session.open()}>
+                <Icon name="retry" />
+                Try again
+              </button>
+            </div>
+          )}
+          {state.phase === "ready" && messages.length === 0 && !runs && <Welcome onAsk={send} />}
+          {state.hasOlder && <Older session={session} scroller={scroller} />}
+          <Transcript messages={messages} isRunning={runs} actions={actions} />
+          {runs && messages.at(-1)?.role === "user" && <Waiting />}
+          {state.hasNewer && (
+            <button type="button" className="btn more" onClick={() => void session.loadNewer()}>
+              Show what came after
+            </button>
+          )}
+        </div>
+      </div>
+      <div className="composer-place">
+        {(!stick.isPinned || state.hasNewer) && messages.length > 0 && (
+          <button
+            type="button"
+            className="btn pill"
+            onClick={async () => {
+              await session.toNewest();
+              stick.pin();
+            }}
+          >
+            {runs ? "New text" : "To the end"}
+            <Icon name="down" />
+          </button>
+        )}
+        <Composer
+          text={text}
+          onText={write}
+          onSend={() => {
+            const words = text;
+            write("");
+            send(words);
+          }}
+          onStop={stop}
+          isRunning={runs}
+          isStopping={state.isStopping}
+          blocked={isArchived ? "This chat is archived. Restore it to go on." : null}
+          model={model}
+          onModel={setModel}
+          workspaceId={state.summary?.workspaceId ?? workspaceId}
+          onWorkspace={state.summary || runs ? null : setWorkspaceId}
+          notice={
+            <>
+              {state.refused && (
+                <div className="refused" role="alert">
+                  <Icon name="alert" />
+                  <span className="grow">{state.refused.sentence}</span>
+                  <button type="button" className="btn plain dense" onClick={() => session.dismissRefusal()}>
+                    Dismiss
+                  </button>
+                </div>
+              )}
+              <ModelNotice />
+            </>
+          }
+        />
+      </div>
+    </main>
+  );
+}
+
+/** Between the question and the first sign of an answer. */
+function Waiting() {
+  return (
+    <div className="turn answer">
+      <div className="event first last">
+        <span className="dot">
+          <StateGlyph state="running" />
+        </span>
+        <p className="stamp is-live">The orchestrator reads your message…</p>
+      </div>
+    </div>
+  );
+}
+
+function Skeletons() {
+  return (
+    <div className="skeletons" aria-hidden="true">
+      <div className="skeleton block" />
+      <div className="skeleton" />
+      <div className="skeleton" />
+      <div className="skeleton short" />
+    </div>
+  );
+}
+
+/** Loads what came before as soon as it is near, and keeps the reader's place. */
+function Older({ session, scroller }: { session: ChatSession; scroller: RefObject<HTMLDivElement | null> }) {
+  const mark = useRef<HTMLDivElement>(null);
+  const [failed, setFailed] = useState("");
+  const height = useRef<number | null>(null);
+  const load = useCallback(() => {
+    const box = scroller.current;
+    if (!box || height.current !== null) return;
+    height.current = box.scrollHeight - box.scrollTop;
+    setFailed("");
+    session.loadOlder().catch((error: unknown) => {
+      height.current = null;
+      setFailed(sentence(error));
+    });
+  }, [session, scroller]);
+  const first = session.chat.messages[0]?.id;
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    if (box && height.current !== null) box.scrollTop = box.scrollHeight - height.current;
+    height.current = null;
+  }, [first, scroller]);
+  useEffect(() => {
+    const target = mark.current;
+    if (!target) return;
+    const seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && load(), {
+      root: scroller.current,
+      rootMargin: "600px 0px 0px",
+    });
+    seen.observe(target);
+    return () => seen.disconnect();
+  }, [load, scroller, first]);
+  return (
+    <div ref={mark} className="older">
+      {failed ? (
+        <button type="button" className="btn dense" onClick={load}>
+          {failed} Try again
+        </button>
+      ) : (
+        <span className="faint xs">Loading what came before…</span>
+      )}
+    </div>
+  );
+}
+
+/** One polite status region speaks at edges; tokens are never announced. */
+function useSpoken(runs: boolean, ending: string | null): void {
+  const before = useRef(runs);
+  useEffect(() => {
+    const region = document.getElementById("spoken");
+    if (!region || before.current === runs) return;
+    before.current = runs;
+    const ends: Record<string, string> = { failed: "The answer failed", stopped: "Stopped", interrupted: "Interrupted" };
+    region.textContent = runs ? "The orchestrator answers" : (ends[ending ?? ""] ?? "Answer complete");
+  }, [runs, ending]);
+}
+
+/** Open the chat where `#m-<id>` points. */
+function useFragment(session: ChatSession, hasMessages: boolean, release: () => void): void {
+  const [target, setTarget] = useState(() => location.hash);
+  useEffect(() => {
+    const changed = () => setTarget(location.hash);
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  useEffect(() => {
+    if (!target.startsWith("#m-") || !hasMessages) return;
+    const id = decodeURIComponent(target.slice(3));
+    void session.reveal(id).then((found) => {
+      if (found) requestAnimationFrame(() => reveal(id, release));
+      else say("That message is not on the branch that is shown.");
+    });
+  }, [session, target, hasMessages, release]);
+}
+
+/** Bring a message into view and mark it for a moment. */
+export function reveal(id: string, release: () => void): void {
+  const element = document.getElementById(`m-${id}`);
+  if (!element) return;
+  release();
+  element.scrollIntoView({ block: "center" });
+  element.classList.add("found");
+  setTimeout(() => element.classList.remove("found"), 2_000);
+}

@@ -1,0 +1,98 @@
+import { type ComponentProps, memo } from "react";
+import { Streamdown, type StreamdownProps, defaultRemarkPlugins } from "streamdown";
+import { CopyButton } from "../ui/CopyButton";
+import { Icon } from "../ui/Icon";
+
+// What a model writes is never HTML: tags are shown as the text they are, and nothing is loaded from anywhere.
+const SCHEMES = /^(https?:|mailto:|#)/i;
+
+/** Markdown as it grows; only the last open block is parsed again. */
+const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean }) {
+  return (
+    <Streamdown
+      className="prose"
+      mode={isGrowing ? "streaming" : "static"}
+      parseIncompleteMarkdown={isGrowing}
+      controls={false}
+      lineNumbers={false}
+      normalizeHtmlIndentation={false}
+      rehypePlugins={[]}
+      remarkPlugins={[...Object.values(defaultRemarkPlugins), showHtmlAsText]}
+      components={COMPONENTS}
+      urlTransform={(url) => (SCHEMES.test(url) ? url : null)}
+      dir="auto"
+    >
+      {text}
+    </Streamdown>
+  );
+});
+
+export default Markdown;
+
+interface Node {
+  type: string;
+  value?: string;
+  children?: Node[];
+}
+
+function showHtmlAsText() {
+  const walk = (node: Node): void => {
+    if (node.type === "html") node.type = "text";
+    for (const child of node.children ?? []) walk(child);
+  };
+  return walk;
+}
+
+type Props<T extends keyof React.JSX.IntrinsicElements> = ComponentProps<T> & { node?: unknown };
+
+const COMPONENTS: NonNullable<StreamdownProps["components"]> = {
+  a: ({ node: _, href, children, title }: Props<"a">) =>
+    href ? (
+      <a className="link" href={href} title={title ?? href} target="_blank" rel="noopener noreferrer nofollow">
+        {children}
+      </a>
+    ) : (
+      <span>{children}</span>
+    ),
+  // A picture is an address that a stranger chose: it is shown as one, never fetched.
+  img: ({ node: _, src, alt }: Props<"img">) => (
+    <span className="picture">
+      <Icon name="link" />
+      {alt || "Picture"}
+      {typeof src === "string" && SCHEMES.test(src) && <span className="faint"> {src}</span>}
+    </span>
+  ),
+  inlineCode: ({ node: _, children }: Props<"code">) => <code>{children}</code>,
+  pre: ({ node: _, children }: Props<"pre">) => <>{children}</>,
+  code: ({ node: _, className, children }: Props<"code">) => (
+    <CodeBlock language={/language-(\S+)/.exec(className ?? "")?.[1] ?? ""} code={plain(children)} />
+  ),
+  table: ({ node: _, children }: Props<"table">) => (
+    <div className="table" tabIndex={0} role="region" aria-label="Table">
+      <table>{children}</table>
+    </div>
+  ),
+};
+for (const tag of ["h1", "h2", "h3", "h4", "h5", "h6", "p", "ul", "ol", "li", "blockquote", "hr", "strong", "em", "del", "thead", "tbody", "tr", "th", "td", "sup", "sub"]) {
+  // The library's own elements carry classes of a framework that is not here.
+  COMPONENTS[tag] = tag as keyof React.JSX.IntrinsicElements;
+}
+
+function plain(children: unknown): string {
+  if (Array.isArray(children)) return children.map(plain).join("");
+  return typeof children === "string" ? children : "";
+}
+
+function CodeBlock({ language, code }: { language: string; code: string }) {
+  return (
+    <figure className="code">
+      <figcaption>
+        <span>{language || "text"}</span>
+        <CopyButton text={code} label="Copy code" />
+      </figcaption>
+      <pre tabIndex={0}>
+        <code>{code.replace(/\n$/, "")}</code>
+      </pre>
+    </figure>
+  );
+}

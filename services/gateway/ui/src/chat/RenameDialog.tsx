@@ -1,0 +1,80 @@
+import { type FormEvent, useState } from "react";
+import { ApiError, api, sentence } from "../api/client";
+import { place } from "../app/queries";
+import type { SessionSummary } from "../contracts";
+import { Dialog } from "../ui/Dialog";
+
+const LONGEST = 200;
+
+/** Name a chat; later messages do not rename it. When another device was faster, both names are shown. */
+export function RenameDialog({ session, onClose }: { session: SessionSummary; onClose: () => void }) {
+  const [title, setTitle] = useState(session.title);
+  const [revision, setRevision] = useState(session.revision);
+  const [theirs, setTheirs] = useState<string | null>(null);
+  const [error, setError] = useState("");
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    try {
+      place(await api.patch<SessionSummary>(`/api/sessions/${session.id}`, { revision, title: title.trim() }));
+      onClose();
+    } catch (failure) {
+      const stored = failure instanceof ApiError ? (failure.body["session"] as SessionSummary | undefined) : undefined;
+      if (failure instanceof ApiError && failure.code === "revision_conflict" && stored) {
+        setRevision(stored.revision);
+        place(stored);
+        // Only the title is asked about; another change of the chat is no reason to ask.
+        if (stored.title === session.title || stored.title === title.trim()) {
+          place(
+            await api.patch<SessionSummary>(`/api/sessions/${session.id}`, {
+              revision: stored.revision,
+              title: title.trim(),
+            }),
+          );
+          onClose();
+          return;
+        }
+        setTheirs(stored.title);
+        setError("");
+      } else setError(sentence(failure));
+    }
+  };
+
+  return (
+    <Dialog label="Rename the chat" onClose={onClose}>
+      <form onSubmit={submit}>
+        <h2>Rename the chat</h2>
+        {theirs !== null && (
+          <p role="alert" className="is-wait">
+            It was renamed elsewhere to “{theirs}” while you were writing. Save yours, or keep that.
+          </p>
+        )}
+        <div className="field">
+          <label htmlFor="title">{theirs === null ? "Name" : "Your name for it"}</label>
+          <input
+            id="title"
+            className="input"
+            autoFocus
+            maxLength={LONGEST}
+            value={title}
+            onFocus={(event) => event.target.select()}
+            onChange={(event) => setTitle(event.target.value)}
+            aria-invalid={error !== ""}
+            aria-describedby="title-error"
+          />
+          <p id="title-error" className="error" role="alert">
+            {error}
+          </p>
+        </div>
+        <div className="actions">
+          <button type="button" className="btn" onClick={onClose}>
+            {theirs === null ? "Cancel" : `Keep “${theirs}”`}
+          </button>
+          <button type="submit" className="btn primary" disabled={!title.trim()}>
+            Save
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

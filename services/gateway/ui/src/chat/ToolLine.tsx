@@ -1,0 +1,87 @@
+import { useId, useState } from "react";
+import { Icon } from "../ui/Icon";
+import { StateGlyph } from "../ui/StateGlyph";
+import { duration } from "../ui/words";
+import type { ToolCall } from "./messages";
+
+const FIRST_LINES = 20;
+
+/** One call of a tool: a line that opens to what went in and what came out. */
+export function ToolLine({ call }: { call: ToolCall }) {
+  const [open, setOpen] = useState(false);
+  const id = useId();
+  const isRunning = !call.state.startsWith("output");
+  const failed = call.state === "output-error";
+  return (
+    <div className={`event ${isRunning ? "running" : ""}`}>
+      <span className="dot">{isRunning ? <StateGlyph state="running" /> : <Icon name={failed ? "alert" : "tool"} />}</span>
+      <button
+        type="button"
+        className="tool"
+        aria-expanded={open}
+        aria-controls={id}
+        onClick={() => setOpen(!open)}
+      >
+        <b>{call.name}</b>
+        <span className="cut">{gist(call.input)}</span>
+        <span className="xs faint end nowrap">
+          {failed ? <span className="is-fail">error</span> : isRunning ? "running" : size(call.output)}
+          {call.durationMs !== null && ` · ${duration(call.durationMs)}`}
+        </span>
+        <Icon name={open ? "down" : "right"} />
+      </button>
+      <div id={id} hidden={!open} className="tool-body">
+        {open && (
+          <>
+            <h4>Input</h4>
+            <pre className="well">{shown(call.input)}</pre>
+            <h4>{failed ? "Error" : "Output"}</h4>
+            {isRunning ? (
+              <p className="faint small">It has not answered yet.</p>
+            ) : (
+              <Output text={failed ? (call.error ?? "") : shown(call.output)} />
+            )}
+          </>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Output({ text }: { text: string }) {
+  const lines = text.split("\n");
+  const [whole, setWhole] = useState(lines.length <= FIRST_LINES);
+  return (
+    <>
+      <pre className="well" tabIndex={0}>
+        {whole ? text : lines.slice(0, FIRST_LINES).join("\n")}
+      </pre>
+      {!whole && (
+        <button type="button" className="btn plain dense" onClick={() => setWhole(true)}>
+          {lines.length - FIRST_LINES} more lines
+        </button>
+      )}
+    </>
+  );
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return value;
+  return value === undefined ? "" : JSON.stringify(value, null, 2);
+}
+
+/** The first argument, as it is written; usually the path or the words that were searched. */
+function gist(input: unknown): string {
+  if (typeof input === "string") return input;
+  if (input === null || typeof input !== "object") return "";
+  return Object.values(input)
+    .filter((value) => ["string", "number", "boolean"].includes(typeof value) && value !== "")
+    .join(" · ");
+}
+
+function size(output: unknown): string {
+  const text = shown(output);
+  if (text === "") return "nothing";
+  const lines = text.replace(/\n$/, "").split("\n").length;
+  return lines === 1 ? "1 line" : `${lines} lines`;
+}

@@ -1,0 +1,56 @@
+import type { UIMessage } from "ai";
+import type { MessageMetadata, TextMetadata, ToolMetadata } from "../contracts";
+
+export type Message = UIMessage<MessageMetadata>;
+export type Part = Message["parts"][number];
+
+/** A tool call, whichever of the two shapes the wire uses for it. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  state: string;
+  input: unknown;
+  output: unknown;
+  error: string | null;
+  durationMs: number | null;
+}
+
+export function toolCall(part: Part): ToolCall | null {
+  if (part.type !== "dynamic-tool" && !part.type.startsWith("tool-")) return null;
+  const call = part as Record<string, unknown> & { toolCallId: string; state: string };
+  const metadata = (call["toolMetadata"] ?? {}) as ToolMetadata;
+  return {
+    id: call.toolCallId,
+    name: part.type === "dynamic-tool" ? String(call["toolName"]) : part.type.slice("tool-".length),
+    state: call.state,
+    input: call["input"],
+    output: call["output"],
+    error: typeof call["errorText"] === "string" ? call["errorText"] : null,
+    durationMs: metadata.durationMs ?? null,
+  };
+}
+
+/** Whether a text part only repeats `metadata.error.text`, which the stamp says. */
+export function isFailureText(part: Part): boolean {
+  if (part.type !== "text") return false;
+  const own = part.providerMetadata?.["popagent"] as TextMetadata | undefined;
+  return own?.failure === true;
+}
+
+/** What was written, without thoughts and tools. */
+export function textOf(message: Message): string {
+  return message.parts
+    .filter((part) => part.type === "text" && !isFailureText(part))
+    .map((part) => (part as { text: string }).text)
+    .join("\n\n");
+}
+
+/**
+ * Put the newest page of the stored branch over what is shown. Older messages that were loaded stay where the page
+ * continues them; otherwise the page is all there is. `continues` tells which.
+ */
+export function withNewest(shown: Message[], page: Message[]): { messages: Message[]; continues: boolean } {
+  const first = page[0];
+  const at = first ? shown.findIndex((message) => message.id === first.id) : -1;
+  return at > 0 ? { messages: [...shown.slice(0, at), ...page], continues: true } : { messages: page, continues: false };
+}

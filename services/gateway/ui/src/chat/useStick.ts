@@ -1,0 +1,63 @@
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+
+// Within this distance of the end the reader follows the text.
+const NEAR_PX = 48;
+
+/**
+ * Keep the end of a growing text in view, but never against the reader: scrolling up or selecting lets go at once.
+ * `isPinned` is false while the reader is elsewhere; `pin` goes to the end and follows again.
+ */
+export function useStick(scroller: RefObject<HTMLElement | null>, content: RefObject<HTMLElement | null>) {
+  const [isPinned, setPinned] = useState(true);
+  const pinned = useRef(true);
+  const set = useCallback((value: boolean) => {
+    pinned.current = value;
+    setPinned(value);
+  }, []);
+
+  const toEnd = useCallback(() => {
+    const box = scroller.current;
+    if (box) box.scrollTop = box.scrollHeight;
+  }, [scroller]);
+
+  const pin = useCallback(() => {
+    set(true);
+    toEnd();
+  }, [set, toEnd]);
+
+  useLayoutEffect(() => {
+    const box = scroller.current;
+    const text = content.current;
+    if (!box || !text) return;
+    let lastTop = box.scrollTop;
+    const onScroll = () => {
+      const gap = box.scrollHeight - box.clientHeight - box.scrollTop;
+      if (gap <= NEAR_PX) {
+        if (!pinned.current && box.scrollTop >= lastTop) set(true);
+      } else if (box.scrollTop < lastTop - 1 && pinned.current) set(false);
+      lastTop = box.scrollTop;
+    };
+    const onWheel = (event: WheelEvent) => event.deltaY < 0 && box.scrollHeight > box.clientHeight && set(false);
+    const grown = new ResizeObserver(() => pinned.current && toEnd());
+    grown.observe(text);
+    grown.observe(box);
+    box.addEventListener("scroll", onScroll, { passive: true });
+    box.addEventListener("wheel", onWheel, { passive: true });
+    return () => {
+      grown.disconnect();
+      box.removeEventListener("scroll", onScroll);
+      box.removeEventListener("wheel", onWheel);
+    };
+  }, [scroller, content, set, toEnd]);
+
+  useEffect(() => {
+    const onSelect = () => {
+      const selection = getSelection();
+      if (selection && !selection.isCollapsed && content.current?.contains(selection.anchorNode)) set(false);
+    };
+    document.addEventListener("selectionchange", onSelect);
+    return () => document.removeEventListener("selectionchange", onSelect);
+  }, [content, set]);
+
+  return { isPinned, pin, release: useCallback(() => set(false), [set]) };
+}

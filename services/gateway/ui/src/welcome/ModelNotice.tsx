@@ -1,0 +1,4 @@
+/** Says why no model answers. */
+export function ModelNotice() {
+  return null;
+}
