@@ -26,8 +26,8 @@ TICK_S: Final = 60.0
 # An event loop that wakes up this late does no work any more.
 LONGEST_LAG_S: Final = 30.0
 
-Check = Callable[[], Awaitable[None]]
-"""Returns when all is well, raises AppError with the reason when not."""
+Check = Callable[[], Awaitable[str | None]]
+"""Returns when all is well, with what it found if that is worth telling; raises AppError with the reason when not."""
 
 READY: Final = metrics.gauge("popagent_ready", "1 when the service is ready")
 log = logging.getLogger(__name__)
@@ -90,25 +90,26 @@ class Health:
             results = await asyncio.gather(*(self._result(self._checks[name][0]) for name in names))
             if self._seen_changes == self._changes:
                 break
-        checks = dict(zip(names, results, strict=True))
-        bad = [name for name, result in checks.items() if result != OK and self._checks[name][1]]
+        checks = {name: state for name, (state, _) in zip(names, results, strict=True)}
+        details = {name: found for name, (_, found) in zip(names, results, strict=True) if found}
+        bad = [name for name, state in checks.items() if state != OK and self._checks[name][1]]
         if self.state != OK:
             checks["service"] = self.state
-        return HealthView(service=self.service, version=self.version, ready=self.state == OK and not bad, checks=checks)
+        ready = self.state == OK and not bad
+        return HealthView(service=self.service, version=self.version, ready=ready, checks=checks, details=details)
 
     @staticmethod
-    async def _result(check: Check) -> str:
+    async def _result(check: Check) -> tuple[str, str | None]:
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
-                await check()
+                return OK, await check()
         except AppError as error:
-            return error.message
+            return error.message, None
         except TimeoutError:
-            return f"no answer within {CHECK_TIMEOUT_S:g} s"
+            return f"no answer within {CHECK_TIMEOUT_S:g} s", None
         except Exception as error:
             log.exception("a health check failed by a defect of ours")
-            return repr(error)
-        return OK
+            return repr(error), None
 
 
 def health_app(health: Health) -> Starlette:

@@ -70,6 +70,17 @@ class ModelEndpointSettings(Settings):
     )
 
 
+class SecretKeySettings(Settings):
+    """What stored secrets are sealed with; of the services, chat alone is given it."""
+
+    secret_key: SecretStr | None = setting(
+        "POPAGENT_SECRET_KEY",
+        None,
+        description="Seals stored secrets: 32 bytes in base64. Made by `up` when unset; keep a backup of it.",
+        secret=True,
+    )
+
+
 class TurnStopSettings(Settings):
     """How turns end when the suite does."""
 

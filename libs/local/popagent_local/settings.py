@@ -11,20 +11,20 @@ from pydantic import SecretStr
 
 from popagent_kit.errors import ConfigurationError
 from popagent_kit.settings import Settings, default_workspace_root, layers, setting
-from popagent_kit.shared_settings import DoorSettings, ModelEndpointSettings, TurnStopSettings, is_loopback
+from popagent_kit.shared_settings import (
+    DoorSettings,
+    ModelEndpointSettings,
+    SecretKeySettings,
+    TurnStopSettings,
+    is_loopback,
+)
 
 TLS_MODES: Final = ("require", "verify-ca", "verify-full")
 
 
-class LocalSettings(DoorSettings, ModelEndpointSettings, TurnStopSettings):
+class LocalSettings(DoorSettings, ModelEndpointSettings, SecretKeySettings, TurnStopSettings):
     """Read once by `up` and by the commands that look at a running suite."""
 
-    secret_key: SecretStr | None = setting(
-        "POPAGENT_SECRET_KEY",
-        None,
-        description="Seals stored secrets: 32 bytes in base64. Made by `up` when unset; keep a backup of it.",
-        secret=True,
-    )
     database_url: SecretStr | None = setting(
         "DATABASE_URL",
         None,

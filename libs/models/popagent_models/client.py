@@ -18,7 +18,7 @@ from popagent_kit.errors import RateLimitedError
 from popagent_models.answer import Answer
 from popagent_models.dialect import Dialect
 from popagent_models.endpoint import Endpoint
-from popagent_models.errors import ModelConfigurationError, ModelError, ModelRequestError
+from popagent_models.errors import NOT_CONNECTED, ModelConfigurationError, ModelError, ModelRequestError
 from popagent_models.events import ModelEvent, Usage
 from popagent_models.failures import cut_off, error_for_status, fell_silent
 from popagent_models.profile import profile_for
@@ -112,9 +112,7 @@ class ModelClient:
             ModelConfigurationError: No model is connected.
         """
         if self._upstream is None:
-            raise ModelConfigurationError(
-                "No model is connected. Set POPAGENT_MODEL_URL to an OpenAI-compatible server."
-            )
+            raise ModelConfigurationError(NOT_CONNECTED)
         return self._upstream
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:

@@ -5,10 +5,13 @@ No sentence carries a provider's own words: those may hold keys and internals, a
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from popagent_kit.errors import AppError, InvalidInputError
 
+NOT_CONNECTED: Final = (
+    "No model is connected. Connect one in the settings, or set POPAGENT_MODEL_URL to an OpenAI-compatible server."
+)
 ErrorClass = Literal["configuration", "validation", "timeout", "rate_limit", "provider"]
 
 

@@ -43,7 +43,9 @@ def error_for_status(
         extra={"status": status, "host": host, "model": model, "detail": one_line(redact(detail[:4_000]), 500)},
     )
     if status in {401, 403}:
-        return ModelConfigurationError(f"The model server at {host} refuses the key. Check POPAGENT_MODEL_KEY.")
+        return ModelConfigurationError(
+            f"The model server at {host} refuses the key. Check POPAGENT_MODEL_KEY, or the connection in the settings."
+        )
     if status == 402:
         return ModelConfigurationError(f"The account at the model server {host} has no credit left.")
     if status == 404:
@@ -58,7 +60,7 @@ def error_for_status(
         return ContextOverflowError(f"The conversation is longer than the model “{model}” can read.")
     if 300 <= status < 400:
         return ModelConfigurationError(
-            f"The model server at {host} points to another address. Set POPAGENT_MODEL_URL to the final one."
+            f"The model server at {host} points to another address. Connect the final one instead."
         )
     if 400 <= status < 500:
         return ModelRequestError(f"The model server at {host} does not accept this request (status {status}).")

@@ -145,7 +145,8 @@ class Upstream:
         )
         if isinstance(cause, httpx2.InvalidURL | httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
             return ModelConfigurationError(
-                "POPAGENT_MODEL_URL or POPAGENT_MODEL_KEY holds characters that cannot be sent."
+                "POPAGENT_MODEL_URL or POPAGENT_MODEL_KEY, or the connection in the settings, holds characters "
+                "that cannot be sent."
             )
         return unreachable(self.endpoint.host)
 

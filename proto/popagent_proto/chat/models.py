@@ -93,7 +93,9 @@ class ConnectionTestView(View):
 
     ok: bool
     class_: ConnectionClass = Field(
-        alias="class", description="failed: it lists models, and the one that was asked does not answer."
+        validation_alias="class",
+        serialization_alias="class",
+        description="failed: it lists models, and the one that was asked does not answer."
     )
     sentence: str = Field(description="What was found and what to do, in words.")
     models: list[str] = Field(description=f"The first {MOST_LISTED}.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
 from popagent_proto.base import Query, View
+
+# What a sealed value may be used for is part of its box.
+MODEL_KEY_PURPOSE: Final = "models.connection"
 
 # A box of popagent_kit.sealing, base64url.
 Sealed = Annotated[str, Field(max_length=16_384, pattern=r"^[A-Za-z0-9_=-]+$")]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
+from urllib.parse import urlsplit
 
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps, RunDeps
+from popagent_chat.models import connection
 from popagent_chat.models import handlers as models
 from popagent_chat.models.gateway import ModelGateway
+from popagent_chat.models.health import ModelCheck
 from popagent_chat.models.settings import LocalModelSettings
 from popagent_chat.models.usage import UsageTable
 from popagent_chat.runtime_settings import handlers as runtime_settings
+from popagent_chat.secrets import handlers as secrets
+from popagent_chat.secrets.handlers import SecretsCheck
+from popagent_chat.secrets.keyring import Keyring
 from popagent_chat.sessions import delete, head
 from popagent_chat.sessions import handlers as sessions
 from popagent_chat.settings import ChatSettings
@@ -18,28 +25,60 @@ from popagent_chat.turns import snapshot, start, stop
 from popagent_chat.turns.worker import TurnWorker
 from popagent_chat.workspaces import handlers as workspaces
 from popagent_host import Service, ServiceDefinition
+from popagent_kit.shared_settings import SecretKeySettings
 from popagent_models.admission import Admission, parse_limits
 from popagent_models.settings import ModelSettings
 
-SLICES: Final = (workspaces, runtime_settings, models, sessions, head, delete, start, stop, snapshot)
+SLICES: Final = (
+    workspaces,
+    runtime_settings,
+    models,
+    connection,
+    secrets,
+    sessions,
+    head,
+    delete,
+    start,
+    stop,
+    snapshot,
+)
 
 
 async def build(service: Service[ChatSettings]) -> None:
     """Wire the slices to the host. At the stop turns end first, then the models' connections."""
     settings = ModelSettings.load()
     admission = Admission(parse_limits(settings.limits), service.pool.connect)
-    gateway = ModelGateway(settings, LocalModelSettings.load(), admission=admission, usage=UsageTable(service.pool))
+    local = LocalModelSettings.load()
+    keyring = Keyring.of(SecretKeySettings.load().secret_key)
+    gateway = ModelGateway(settings, local, keyring, admission=admission, usage=UsageTable(service.pool))
+    # Both are told and decide nothing: a turn says for itself why it has no model.
+    service.check("model", ModelCheck(service.pool, gateway), decisive=False)
+    service.check("secrets", SecretsCheck(service.pool, keyring), decisive=False)
     service.on_stop(admission.close)
     service.on_stop(gateway.close)
-    running = RunDeps(service.pool, service.outbox, service.bus, service.settings.root(), gateway)
+    running = RunDeps(service.pool, service.outbox, service.bus, service.settings.root(), gateway, keyring)
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)
+
 
     async def stop_turns() -> None:
         await worker.stop(service.settings.stop_grace_s)
 
     service.on_stop(stop_turns)
-    service.serve(all_handlers(), ChatDeps(**vars(running), turns=worker))
+    service.serve(
+        all_handlers(),
+        ChatDeps(
+            **vars(running),
+            turns=worker,
+            tests=asyncio.Semaphore(connection.TESTS_AT_ONCE),
+            own_ports=_own_ports(service.settings, local),
+        ),
+    )
+
+
+def _own_ports(settings: ChatSettings, local: LocalModelSettings) -> frozenset[int]:
+    embedded = urlsplit(local.url).port if local.url else None
+    return frozenset(port for port in (settings.health_port, embedded) if port)
 
 
 def all_handlers() -> Handlers[ChatDeps]:

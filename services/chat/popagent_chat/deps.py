@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from popagent_bus import Bus
 from popagent_chat.models.gateway import ModelGateway
+from popagent_chat.secrets.keyring import Keyring
 from popagent_chat.turns.store import LeasedTurn
 from popagent_db.pool import Pool
 from popagent_rows.leased import Holder
@@ -41,6 +43,7 @@ class RunDeps:
     bus: Bus
     workspace_root: Path
     models: ModelGateway
+    keyring: Keyring
 
 
 @dataclass(frozen=True)
@@ -48,3 +51,7 @@ class ChatDeps(RunDeps):
     """Built once by the composition root."""
 
     turns: Turns
+    tests: asyncio.Semaphore
+    """Held while the model connection of somebody is tried."""
+    own_ports: frozenset[int] = frozenset()
+    """Ports of this machine where popagent itself listens."""

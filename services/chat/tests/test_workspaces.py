@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ import pytest
 from popagent_db.pool import Pool
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
-from popagent_proto.chat.workspaces import ListWorkspaces, RegisterWorkspace, RegisterWorkspaceBody, WorkspaceView
+from popagent_proto.chat.workspaces import (
+    ListWorkspaceCandidates,
+    ListWorkspaces,
+    RegisterWorkspace,
+    RegisterWorkspaceBody,
+    WorkspaceRow,
+    WorkspaceView,
+)
 from services.chat.tests.running import Door
 
 pytestmark = pytest.mark.usefixtures("chat")
@@ -105,3 +113,126 @@ async def test_a_cursor_that_no_list_answered_is_refused(door: Door, cursor: str
     error = await refusal(door.ask(ListWorkspaces(cursor=cursor)))
 
     assert (error.http_status, error.field) == (422, "cursor")
+
+
+def repository(folder: Path, head: str = "ref: refs/heads/main\n") -> Path:
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text(head)
+    return folder
+
+
+async def rows(door: Door) -> dict[str, WorkspaceRow]:
+    return {row.path: row for row in (await door.ask(ListWorkspaces())).items}
+
+
+async def test_a_folder_is_registered_once_by_whatever_way_it_is_reached(door: Door, root: Path, pool: Pool) -> None:
+    (root / "real").mkdir()
+    os.symlink("real", root / "by-link")
+    os.symlink(".", root / "here")
+
+    first: WorkspaceView = await door.ask(command("by-link", "First"))
+    again = await refusal(door.ask(command("real")))
+    around = await refusal(door.ask(command("here/by-link")))
+
+    assert first.path == "real"
+    assert [error.extra["workspace"]["id"] for error in (again, around)] == [first.id, first.id]
+    assert await pool.fetchval("select count(*) from workspaces where path = any($1)", ["real", "by-link"]) == 1
+
+
+async def test_a_registration_by_a_link_from_before_is_found_too(door: Door, root: Path, pool: Pool) -> None:
+    (root / "older").mkdir()
+    os.symlink("older", root / "old-link")
+    await pool.execute("insert into workspaces values ('old', 'Old', 'old-link', false, 0)")
+
+    error = await refusal(door.ask(command("older")))
+
+    assert error.extra["workspace"]["id"] == "old"
+
+
+@pytest.mark.parametrize("target", [".hidden", "."])
+async def test_a_link_to_a_hidden_folder_or_to_the_root_is_refused(target: str, door: Door, root: Path) -> None:
+    (root / ".hidden").mkdir()
+    os.symlink(target, root / "link")
+
+    assert (await refusal(door.ask(command("link")))).field == "path"
+
+
+async def test_the_list_says_what_lies_at_each_path_now(door: Door, root: Path) -> None:
+    repository(root / "checked-out", "ref: refs/heads/feature/x\n")
+    repository(root / "detached", "0af7651916cd43dd8448eb211c80319c0af76519\n")
+    (root / "worktree").mkdir()
+    (root / "worktree" / ".git").write_text("gitdir: /etc\n")
+    (root / "goes").mkdir()
+    for path in ("checked-out", "detached", "worktree", "goes"):
+        await door.ask(command(path))
+    (root / "goes").rmdir()
+
+    found = await rows(door)
+
+    seen = {path: (row.exists, row.is_repository, row.branch) for path, row in found.items()}
+    assert seen["checked-out"] == (True, True, "feature/x")
+    assert seen["detached"] == seen["worktree"] == (True, True, None)
+    assert seen["goes"] == (False, False, None)
+    assert seen["default"] == (True, False, None)
+
+
+async def test_a_hostile_checkout_tells_nothing_from_elsewhere(door: Door, root: Path) -> None:
+    secret = root.parent / "secret"
+    secret.write_text("ref: refs/heads/stolen\n")
+    (root / "linked" / ".git").mkdir(parents=True)
+    os.symlink(secret, root / "linked" / ".git" / "HEAD")
+    repository(root.parent / "outside", "ref: refs/heads/stolen\n")
+    (root / "storage").mkdir()
+    os.symlink(root.parent / "outside" / ".git", root / "storage" / ".git")
+    repository(root / "ugly", "ref: refs/heads/a\x1b[2Jb\n")
+    (root / "piped" / ".git").mkdir(parents=True)
+    os.mkfifo(root / "piped" / ".git" / "HEAD")
+    for path in ("linked", "storage", "ugly", "piped"):
+        await door.ask(command(path))
+
+    found = await rows(door)
+
+    assert {found[path].branch for path in ("linked", "storage", "ugly", "piped")} == {None}
+
+
+async def test_candidates_are_the_folders_nobody_registered_repositories_first(
+    door: Door, root: Path, pool: Pool
+) -> None:
+    await pool.execute("delete from workspaces where not is_default")
+    (root / "plain").mkdir()
+    repository(root / "zoo")
+    repository(root / "group" / "project", "ref: refs/heads/dev\n")
+    (root / "group" / "notes").mkdir()
+    (root / "taken").mkdir()
+    (root / ".hidden").mkdir()
+    (root / "file").write_text("x")
+    (root / "bad\nname").mkdir()
+    os.symlink("/etc", root / "leads-out")
+    os.symlink("plain", root / "plain-again")
+    await door.ask(command("taken"))
+
+    found = await door.ask(ListWorkspaceCandidates())
+
+    assert [(each.path, each.is_repository, each.branch) for each in found.items] == [
+        ("group/project", True, "dev"),
+        ("zoo", True, "main"),
+        ("group", False, None),
+        ("plain", False, None),
+    ]
+    assert found.complete
+
+
+async def test_candidates_are_bounded(door: Door, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("popagent_chat.workspaces.candidates.MOST_LISTED", 3)
+    for number in range(5):
+        (root / f"c{number}").mkdir()
+
+    found = await door.ask(ListWorkspaceCandidates())
+
+    assert (len(found.items), found.complete) == (3, False)
+
+
+async def test_without_a_root_there_are_no_candidates(door: Door, root: Path) -> None:
+    shutil.rmtree(root)
+
+    assert (await door.ask(ListWorkspaceCandidates())).items == []

@@ -2,127 +2,171 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from popagent_chat.models.choice import ModelChoice
+from popagent_chat.models.endpoints import Endpoints, ModelEndpoint
 from popagent_chat.models.settings import LocalModelSettings
-from popagent_kit.settings import reveal
-from popagent_models.catalogue import FETCH_TIMEOUT_S, Catalogue, CatalogueView
-from popagent_models.client import AdmissionPort, ModelClient, Timeouts
-from popagent_models.endpoint import Endpoint, endpoint
-from popagent_models.errors import ModelProviderError
+from popagent_chat.secrets.keyring import Keyring
+from popagent_models.catalogue import FETCH_TIMEOUT_S, FIRST_WAIT_S, UNKNOWN, CatalogueView
+from popagent_models.client import AdmissionPort, ModelClient
+from popagent_models.errors import NOT_CONNECTED, ModelConfigurationError, ModelProviderError, ModelRequestError
 from popagent_models.profile import ModelProfile, profile_for
 from popagent_models.routing import Route, resolve
 from popagent_models.settings import ModelSettings
 from popagent_models.usage import UsageSink
-from popagent_proto.chat.models import ModelsView
-from popagent_proto.chat.settings import AgentRuntimeView, ModelSource
+from popagent_proto.chat.models import ConnectionSource, ModelsView
 
 # Weights are read from disk in a few seconds, on a busy machine in a minute.
 LOADING_S: Final = 120.0
+LOADING: Final = (
+    "The embedded model is not ready. It loads for some seconds, on a busy machine for a minute, and is started again "
+    "when it fails."
+)
 
 
 @dataclass(frozen=True)
 class RoutedModel:
-    """What a run needs to ask its model; its client stays the same until the run ends."""
+    """What a run needs to ask its model; its client stays the same until `release` is called, once, at its end."""
 
     route: Route
     profile: ModelProfile
     client: ModelClient
+    release: Callable[[], None]
 
 
-class ModelEndpoint:
-    """One place that answers, with its list of models; without an address every call says what to set."""
+@dataclass(frozen=True)
+class ModelState:
+    """Which model would answer now; `trouble` says why none would, and what to do."""
 
-    def __init__(
-        self, at: Endpoint | None, timeouts: Timeouts, admission: AdmissionPort | None, usage: UsageSink | None
-    ) -> None:
-        self.client = ModelClient(at, timeouts=timeouts, admission=admission, usage=usage)
-        self.catalogue = Catalogue(self.client.upstream)
-
-    async def close(self) -> None:
-        """Close every connection."""
-        await self.catalogue.close()
-        await self.client.close()
-
-    def why_unknown(self) -> str:
-        """Say why there is no list of models."""
-        if self.catalogue.last_error is not None:
-            return self.catalogue.last_error.message
-        return "The model server has not answered yet."
+    source: ConnectionSource
+    host: str | None
+    model: str | None
+    trouble: str
 
 
 class ModelGateway:
-    """The configured endpoint and the embedded one; the stored model source chooses between them."""
+    """What is stored chooses, call by call, between the environment's endpoint, the page's and the embedded one."""
 
     def __init__(
         self,
         settings: ModelSettings,
         local: LocalModelSettings,
+        keyring: Keyring,
         *,
         admission: AdmissionPort | None = None,
         usage: UsageSink | None = None,
     ) -> None:
         self._configured_model = settings.model
-        timeouts = Timeouts(settings.connect_timeout_s, settings.header_timeout_s, settings.idle_timeout_s)
-        router = endpoint(settings.model_url, reveal(settings.model_key)) if settings.model_url else None
-        embedded = endpoint(local.url, reveal(local.key)) if local.url else None
-        self._router = ModelEndpoint(router, timeouts, admission, usage)
-        self._local = ModelEndpoint(embedded, timeouts, admission, usage)
+        self.endpoints = Endpoints(settings, local, keyring, admission, usage)
 
-    async def view(self, runtime: AgentRuntimeView) -> ModelsView:
+    async def view(self, choice: ModelChoice) -> ModelsView:
         """Return the catalogue as people see it; an endpoint that is silent is said in `note`."""
-        source = self._source(runtime.model_source)
-        found = await source.catalogue.models()
-        return ModelsView(
-            models=list(found.models),
-            context_windows={
-                name: found.context_windows[name] for name in found.models if name in found.context_windows
-            },
-            default_model=found.default_model(runtime.default_model, self._configured_model),
-            known=found.known,
-            note=_shown_in_part(found) if found.known else source.why_unknown(),
-        )
+        with self.endpoints.borrowed(choice) as source:
+            found = await source.catalogue.models()
+            return ModelsView(
+                models=list(found.models),
+                context_windows={
+                    name: found.context_windows[name] for name in found.models if name in found.context_windows
+                },
+                default_model=self._default(found, choice),
+                known=found.known,
+                note=_shown_in_part(found) if found.known else source.why_unknown(),
+            )
 
-    async def require_known(self, model: str, runtime: AgentRuntimeView, *, field: str) -> None:
+    async def state(self, choice: ModelChoice, *, wait_s: float = FIRST_WAIT_S) -> ModelState:
+        """Say which model would answer, waiting at most `wait_s` for a list that is not known yet."""
+        kind, source = self.endpoints.chosen(choice)
+        with self.endpoints.borrowed(choice):
+            try:
+                found = await asyncio.wait_for(source.catalogue.models(), wait_s)
+            except TimeoutError:
+                found = UNKNOWN
+            model = self._default(found, choice)
+            at = source.client.endpoint
+            return ModelState(kind, at.host if at else None, model, self._trouble(kind, source, found, model, choice))
+
+    async def require_known(self, model: str, choice: ModelChoice, *, field: str) -> None:
         """Accept a model id from outside; raises an input error that names `field`."""
-        await self._source(runtime.model_source).catalogue.check(model, field)
+        with self.endpoints.borrowed(choice) as source:
+            await source.catalogue.check(model, field)
 
     async def route(
-        self, runtime: AgentRuntimeView, *, override: str | None, override_is_seeded: bool, request: str | None
+        self, choice: ModelChoice, *, override: str | None, override_is_seeded: bool, request: str | None
     ) -> RoutedModel:
         """Decide the model of a run; one that is still loading is waited for.
 
         Raises:
             ModelError: Nobody named a model, or its server does not answer.
         """
-        source = self._source(runtime.model_source)
+        source = self.endpoints.chosen(choice)[1]
+        if source.trouble:
+            raise ModelConfigurationError(source.trouble)
         source.client.upstream()  # refuses here when nothing is connected
-        found = await source.catalogue.models()
-        named = override or request or found.default_model(runtime.default_model, self._configured_model)
-        if not found.known:
-            if source is self._local:
-                found = await source.catalogue.wait_until_known(LOADING_S)
-            elif named is None:
-                found = await source.catalogue.wait_until_known(FETCH_TIMEOUT_S)
-            named = named or found.default_model(None)
-            if named is None:
-                raise ModelProviderError(source.why_unknown())
-        default = found.default_model(runtime.default_model, self._configured_model)
-        route = resolve(
-            found, override=override, override_is_seeded=override_is_seeded, request=request, default=default
-        )
-        return RoutedModel(route, profile_for(route.model, found.context(route.model)), source.client)
+        self.endpoints.take(source)
+        try:
+            found = await self._catalogue_for(source, choice, override or request)
+            route = resolve(
+                found,
+                override=override,
+                override_is_seeded=override_is_seeded,
+                request=request,
+                default=self._default(found, choice),
+            )
+            profile = profile_for(route.model, found.context(route.model))
+        except BaseException:
+            self.endpoints.give_back(source)
+            raise
+        return RoutedModel(route, profile, source.client, lambda: self.endpoints.give_back(source))
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._router.close()
-        await self._local.close()
+        await self.endpoints.close()
 
-    def _source(self, source: ModelSource) -> ModelEndpoint:
-        if source == "auto":
-            return self._router if self._router.client.endpoint is not None else self._local
-        return self._router if source == "router" else self._local
+    async def _catalogue_for(self, source: ModelEndpoint, choice: ModelChoice, named: str | None) -> CatalogueView:
+        found = await source.catalogue.models()
+        named = named or self._default(found, choice)
+        if not found.known:
+            if source is self.endpoints.embedded:
+                found = await source.catalogue.wait_until_known(LOADING_S)
+            elif named is None:
+                found = await source.catalogue.wait_until_known(FETCH_TIMEOUT_S)
+            if named is None and found.default_model(None) is None:
+                raise ModelProviderError(source.why_unknown())
+        return found
+
+    def _default(self, found: CatalogueView, choice: ModelChoice) -> str | None:
+        return found.default_model(choice.runtime.default_model, self._configured_model)
+
+    def _trouble(
+        self,
+        kind: ConnectionSource,
+        source: ModelEndpoint,
+        found: CatalogueView,
+        model: str | None,
+        choice: ModelChoice,
+    ) -> str:
+        if kind == "none":
+            only = choice.runtime.model_source
+            return (
+                NOT_CONNECTED if only == "auto" else f"The setting modelSource allows “{only}” alone. {NOT_CONNECTED}"
+            )
+        if source.trouble:
+            return source.trouble
+        error = source.catalogue.last_error
+        if not found.known or error is not None:
+            # Some servers refuse to list; a model that somebody named may answer all the same.
+            if isinstance(error, ModelRequestError) and model is not None:
+                return ""
+            return LOADING if kind == "embedded" else source.why_unknown()
+        if model is None:
+            return "The model server lists no model that can hold a conversation. Load one there."
+        if not found.accepts(model):
+            return f"The model server does not offer the chosen model “{model}”. Choose another one in the settings."
+        return ""
 
 
 def _shown_in_part(found: CatalogueView) -> str:

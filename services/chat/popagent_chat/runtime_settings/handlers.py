@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
+from popagent_chat.models import store as connections
+from popagent_chat.models.choice import ModelChoice
 from popagent_chat.runtime_settings import store
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConfigurationError, InvalidInputError, RevisionConflictError
@@ -38,8 +40,10 @@ async def patch_agent_runtime(deps: ChatDeps, command: PatchAgentRuntime) -> Age
     if isinstance(model, str):
         async with deps.pool.acquire() as conn:
             runtime = await stored_settings(conn)
+            connection = await connections.GET.first(conn) or connections.NOTHING_STORED
         # A source that is changed along is the one that must offer it.
-        await deps.models.require_known(model, runtime.model_copy(update=changes), field="defaultModel")
+        choice = ModelChoice(runtime.model_copy(update=changes), connection)
+        await deps.models.require_known(model, choice, field="defaultModel")
     async with deps.outbox.transaction() as conn:
         stored = await store.LOCK.first(conn) or await stored_settings(conn)
         if command.body.revision not in (None, stored.revision):

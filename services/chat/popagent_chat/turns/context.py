@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -12,6 +13,9 @@ from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, W
 from popagent_chat.agents import store as agents
 from popagent_chat.agents.store import AgentRow
 from popagent_chat.deps import RunDeps
+from popagent_chat.models import store as connections
+from popagent_chat.models.choice import ModelChoice
+from popagent_chat.models.store import StoredConnection
 from popagent_chat.runtime_settings import store as runtime_settings
 from popagent_chat.runtime_settings.handlers import SettingsMissingError
 from popagent_chat.sessions import store as sessions
@@ -38,19 +42,20 @@ class TurnContext:
     model: ModelClient
     history: Sequence[dict[str, Any]]
     message: dict[str, Any]
+    held: ExitStack
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the workspace's folder."""
-        if self.run.workspace is not None:
-            self.run.workspace.folder.close()
+        """Close the workspace's folder and let go of the model's connection."""
+        self.held.close()
 
 
 @dataclass(frozen=True)
 class _Stored:
     settings: AgentRuntimeView
+    connection: StoredConnection
     agent: AgentRow
     workspace: WorkspaceView
     history: Sequence[dict[str, Any]]
@@ -61,6 +66,7 @@ class BegunWith(BaseModel):
     """What a run begins with, as JSON of one statement; None where a row is missing."""
 
     settings: AgentRuntimeView | None
+    connection: StoredConnection | None
     agent: AgentRow | None
     workspace: WorkspaceView
 
@@ -72,6 +78,7 @@ BEGUN_WITH: Final = Query(
     f"""
     select
         (select to_json(x) from ({runtime_settings.GET.sql}) x) as settings,
+        (select to_json(x) from ({connections.GET.sql}) x) as connection,
         (select to_json(x) from ({agents.GET.sql}) x) as agent,
         (select to_json(x) from ({workspaces.GET.sql.replace("$1", _WORKSPACE_ID)}) x) as workspace
     """,
@@ -88,32 +95,35 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
         ModelError: No model can be chosen.
     """
     stored = await _read(deps, turn)
-    routed = await deps.models.route(
-        stored.settings,
-        override=stored.agent.model_override,
-        override_is_seeded=stored.agent.revision == 0,
-        request=turn.model,
-    )
-    access = stored.agent.workspace_access
-    workspace = None
-    if access != "none":
-        folder = open_folder(deps.workspace_root, stored.workspace)
-        workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access)
-    run = RunContext(
-        turn_id=turn.id,
-        session_id=turn.session_id,
-        trace_id=turn.trace_id,
-        settings=stored.settings,
-        agent=AgentProfile(
-            stored.agent.id, stored.agent.name, stored.agent.instructions, tuple(stored.agent.tools), access
-        ),
-        route=routed.route,
-        model=routed.profile,
-        workspace=workspace,
-        policy=WorkspacePolicy(access),
-        requested_model=turn.model,
-    )
-    return TurnContext(run, routed.client, stored.history, stored.message)
+    with ExitStack() as held:
+        routed = await deps.models.route(
+            ModelChoice(stored.settings, stored.connection),
+            override=stored.agent.model_override,
+            override_is_seeded=stored.agent.revision == 0,
+            request=turn.model,
+        )
+        held.callback(routed.release)
+        access = stored.agent.workspace_access
+        workspace = None
+        if access != "none":
+            folder = open_folder(deps.workspace_root, stored.workspace)
+            held.callback(folder.close)
+            workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access)
+        run = RunContext(
+            turn_id=turn.id,
+            session_id=turn.session_id,
+            trace_id=turn.trace_id,
+            settings=stored.settings,
+            agent=AgentProfile(
+                stored.agent.id, stored.agent.name, stored.agent.instructions, tuple(stored.agent.tools), access
+            ),
+            route=routed.route,
+            model=routed.profile,
+            workspace=workspace,
+            policy=WorkspacePolicy(access),
+            requested_model=turn.model,
+        )
+        return TurnContext(run, routed.client, stored.history, stored.message, held.pop_all())
 
 
 async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
@@ -128,4 +138,5 @@ async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
     if begun.agent is None:
         raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
     *history, message = (stored.ui() for stored in branch)
-    return _Stored(begun.settings, begun.agent, begun.workspace, history, message)
+    connection = begun.connection or connections.NOTHING_STORED
+    return _Stored(begun.settings, connection, begun.agent, begun.workspace, history, message)

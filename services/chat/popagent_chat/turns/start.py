@@ -8,7 +8,7 @@ from typing import Any, Final
 from popagent_agent.tokens import estimate_tokens
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
-from popagent_chat.runtime_settings.handlers import stored_settings
+from popagent_chat.models.handlers import model_choice
 from popagent_chat.sessions import handlers as sessions
 from popagent_chat.sessions import store as session_store
 from popagent_chat.sessions.store import SessionRow
@@ -55,8 +55,8 @@ async def start_turn(deps: ChatDeps, command: StartTurn) -> TurnView:
         raise InvalidInputError(f"A message has at most {MESSAGE_CHARACTERS:,} characters.", field="message.parts")
     if command.model is not None:
         async with deps.pool.acquire() as conn:
-            runtime = await stored_settings(conn)
-        await deps.models.require_known(command.model, runtime, field="model")
+            choice = await model_choice(conn)
+        await deps.models.require_known(command.model, choice, field="model")
     slot = deps.turns.reserve()
     try:
         async with deps.outbox.transaction() as conn:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
+from popagent_chat.workspaces.candidates import FolderId
 from popagent_kit.errors import AppError, ConflictError, InvalidInputError
-from popagent_proto.chat.workspaces import WorkspaceView
+from popagent_proto.chat.workspaces import WorkspaceRow, WorkspaceView
+from popagent_sandbox.checkout import NO_CHECKOUT, checkout_of
 from popagent_sandbox.contained import ContainedFolder
+from popagent_sandbox.errors import PathRefusedError
 
 
 class WorkspaceGoneError(ConflictError):
@@ -16,7 +21,7 @@ class WorkspaceGoneError(ConflictError):
 
 
 def registered_path(root: Path, text: str) -> str:
-    """Return `text` as the stored relative path.
+    """Return `text` as the stored relative path, free of links.
 
     Raises:
         InvalidInputError: Absolute, hidden or traversing, not an existing directory, or it leads outside by a link.
@@ -29,13 +34,58 @@ def registered_path(root: Path, text: str) -> str:
     if any(part.startswith(".") for part in path.parts):
         raise InvalidInputError("The path must not contain .. or hidden folders.", field="path")
     try:
-        ContainedFolder.below(root, str(path)).close()
+        with ContainedFolder.below(root, str(path)) as folder:
+            real = _real_path(root, path)
+            with ContainedFolder.below(root, str(real)) as again:
+                if folder_id(folder) != folder_id(again):
+                    raise PathRefusedError("It was replaced while it was looked at.")
     except AppError as error:
         raise InvalidInputError(
             f"There is no directory {path} below the workspace root. Create it there, or clone a repository into it.",
             field="path",
         ) from error
-    return str(path)
+    if not real.parts or any(part.startswith(".") for part in real.parts):
+        raise InvalidInputError("The path must not lead to a hidden folder or to the root itself.", field="path")
+    return str(real)
+
+
+def _real_path(root: Path, path: PurePosixPath) -> PurePosixPath:
+    """Return the way to the folder without links; it is opened below the root again, so that a race gains nothing."""
+    real = PurePosixPath(os.path.realpath(root / path))
+    top = os.path.realpath(root)
+    if not real.is_relative_to(top):
+        raise PathRefusedError("It leads out of the workspace root.")
+    return real.relative_to(top)
+
+
+def folder_id(folder: ContainedFolder) -> FolderId:
+    """Return what is the same for the same folder, by whatever way it was reached."""
+    with folder.descriptor() as descriptor:
+        status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def ids_of(root: Path, paths: Iterable[str]) -> dict[FolderId, str]:
+    """Return the paths whose folders can be opened, by folder."""
+    found = {}
+    for path in paths:
+        try:
+            with ContainedFolder.below(root, path) as folder:
+                found[folder_id(folder)] = path
+        except AppError:
+            continue
+    return found
+
+
+def with_state(root: Path, workspace: WorkspaceView) -> WorkspaceRow:
+    """Return the registration with what lies at its path now."""
+    try:
+        with ContainedFolder.below(root, workspace.path) as folder, folder.descriptor() as descriptor:
+            exists, state = True, checkout_of(descriptor)
+    except AppError:
+        exists, state = False, NO_CHECKOUT
+    fields = {name: getattr(workspace, name) for name in WorkspaceView.model_fields}
+    return WorkspaceRow(**fields, exists=exists, is_repository=state.is_repository, branch=state.branch)
 
 
 def open_folder(root: Path, workspace: WorkspaceView) -> ContainedFolder:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.workspaces import store
-from popagent_chat.workspaces.folder import registered_path
+from popagent_chat.workspaces.candidates import candidates
+from popagent_chat.workspaces.folder import ids_of, registered_path, with_state
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConfigurationError, ConflictError, InvalidInputError
 from popagent_kit.ids import is_client_id
 from popagent_proto.chat.workspaces import (
+    ListWorkspaceCandidates,
     ListWorkspaces,
     RegisterWorkspace,
+    WorkspaceCandidates,
     WorkspaceList,
     WorkspaceRegistered,
     WorkspaceView,
@@ -34,23 +39,53 @@ async def list_workspaces(deps: ChatDeps, query: ListWorkspaces) -> WorkspaceLis
             raise InvalidInputError("This cursor is not one that a list answered.", field="cursor")
         found = await store.LIST.all(conn, query.cursor, query.limit + 1)
     page = found[: query.limit]
-    return WorkspaceList(items=page, next_cursor=page[-1].id if len(found) > query.limit else None)
+    rows = await asyncio.to_thread(lambda: [with_state(deps.workspace_root, each) for each in page])
+    return WorkspaceList(items=rows, next_cursor=page[-1].id if len(found) > query.limit else None)
 
 
 @handlers.answers(RegisterWorkspace)
 async def register_workspace(deps: ChatDeps, command: RegisterWorkspace) -> WorkspaceView:
     """Store the registration; the command's id is the workspace's, so a replay finds it."""
-    path = registered_path(deps.workspace_root, command.body.path)
+    path = await asyncio.to_thread(registered_path, deps.workspace_root, command.body.path)
+    same = await _registered_as(deps, path)
     async with deps.outbox.transaction() as conn:
-        created = await store.INSERT.first(conn, command.command_id, command.body.name, path)
-        if created is not None:
-            event = WorkspaceRegistered(aggregate_id=created.id, version=created.revision, workspace=created)
-            await deps.outbox.add(conn, event)
-            return created
-        stored = await store.GET.first(conn, command.command_id) or await store.BY_PATH.one(conn, path)
+        stored = await store.GET.first(conn, command.command_id)
+        if stored is None and same is not None:
+            stored = await store.BY_PATH.first(conn, same)
+        if stored is None:
+            created = await store.INSERT.first(conn, command.command_id, command.body.name, path)
+            if created is not None:
+                event = WorkspaceRegistered(aggregate_id=created.id, version=created.revision, workspace=created)
+                await deps.outbox.add(conn, event)
+                return created
+            stored = await store.BY_PATH.one(conn, path)
     if stored.id == command.command_id and stored.path == path:
         return stored
     raise WorkspaceExistsError(extra={"workspace": stored.wire()})
+
+
+@handlers.answers(ListWorkspaceCandidates)
+async def list_candidates(deps: ChatDeps, query: ListWorkspaceCandidates) -> WorkspaceCandidates:
+    """Return what could be registered."""
+    async with deps.pool.acquire() as conn:
+        paths = await store.PATHS.all(conn)
+
+    def look() -> WorkspaceCandidates:
+        return candidates(deps.workspace_root, ids_of(deps.workspace_root, paths).keys())
+
+    return await asyncio.to_thread(look)
+
+
+async def _registered_as(deps: ChatDeps, path: str) -> str | None:
+    """Return the path under which this folder is registered, also when that leads to it by another way."""
+    async with deps.pool.acquire() as conn:
+        paths = await store.PATHS.all(conn)
+
+    def find() -> str | None:
+        known = ids_of(deps.workspace_root, paths)
+        return next((known[folder] for folder in ids_of(deps.workspace_root, [path]) if folder in known), None)
+
+    return await asyncio.to_thread(find)
 
 
 async def _is_stored(conn: Connection, workspace_id: str) -> bool:

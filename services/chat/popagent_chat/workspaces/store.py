@@ -33,6 +33,8 @@ BY_PATH: Final = Query(
     "select id, name, path, is_default, created_at, revision from workspaces where path = $1",
 )
 
+PATHS: Final = Query(str, "select path from workspaces")
+
 INSERT: Final = Query(
     WorkspaceView,
     """
