@@ -128,7 +128,8 @@ function Stamp({ message, isLast, actions }: { message: Message; isLast: boolean
   if (!ending) return null;
   const facts: ReactNode[] = [];
   if (meta.durationMs !== undefined) facts.push(duration(meta.durationMs));
-  if (meta.usage) {
+  // Nothing is counted where the model server broke off before it told.
+  if (meta.usage && meta.usage.inputTokens + meta.usage.outputTokens > 0) {
     const { inputTokens, outputTokens, estimated } = meta.usage;
     const words = `${count(inputTokens)} tokens read, ${count(outputTokens)} written`;
     facts.push(
@@ -145,6 +146,7 @@ function Stamp({ message, isLast, actions }: { message: Message; isLast: boolean
       </Link>,
     );
   }
+  const again = meta.state === "failed" ? "Retry" : "Regenerate";
   const isWhole = meta.state === undefined || meta.state === "completed";
   return (
     <div className="event last">
@@ -166,10 +168,11 @@ function Stamp({ message, isLast, actions }: { message: Message; isLast: boolean
             type="button"
             className="btn plain dense"
             title="Write this answer again, beside this one"
+            aria-label={again}
             onClick={() => actions.regenerate(message.id)}
           >
             <Icon name="retry" />
-            {meta.state === "failed" ? "Retry" : "Regenerate"}
+            <span className="btn-label">{again}</span>
           </button>
         </span>
       </footer>

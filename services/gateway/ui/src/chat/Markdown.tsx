@@ -1,4 +1,4 @@
-import { type ComponentProps, memo } from "react";
+import { type ComponentProps, type ReactElement, memo } from "react";
 import { Streamdown, type StreamdownProps, defaultRemarkPlugins } from "streamdown";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
@@ -11,7 +11,7 @@ const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isG
   return (
     <Streamdown
       className="prose"
-      mode={isGrowing ? "streaming" : "static"}
+      mode="streaming" // also when it is done: in blocks of its own, so that nothing moves at the end
       parseIncompleteMarkdown={isGrowing}
       controls={false}
       lineNumbers={false}
@@ -62,11 +62,11 @@ const COMPONENTS: NonNullable<StreamdownProps["components"]> = {
       {typeof src === "string" && SCHEMES.test(src) && <span className="faint"> {src}</span>}
     </span>
   ),
-  inlineCode: ({ node: _, children }: Props<"code">) => <code>{children}</code>,
-  pre: ({ node: _, children }: Props<"pre">) => <>{children}</>,
-  code: ({ node: _, className, children }: Props<"code">) => (
-    <CodeBlock language={/language-(\S+)/.exec(className ?? "")?.[1] ?? ""} code={plain(children)} />
-  ),
+  pre: ({ node: _, children }: Props<"pre">) => {
+    const { className, children: code } = (children as ReactElement<ComponentProps<"code">> | null)?.props ?? {};
+    return <CodeBlock language={/language-(\S+)/.exec(className ?? "")?.[1] ?? ""} code={plain(code)} />;
+  },
+  code: ({ node: _, children }: Props<"code">) => <code>{children}</code>,
   table: ({ node: _, children }: Props<"table">) => (
     <div className="table" tabIndex={0} role="region" aria-label="Table">
       <table>{children}</table>

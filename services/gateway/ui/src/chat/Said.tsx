@@ -53,10 +53,11 @@ export const Said = memo(function Said({
             className="btn plain dense"
             disabled={!canEdit || editing}
             title="Change it and go on from here; this version stays"
+            aria-label="Edit"
             onClick={() => setEditing(true)}
           >
             <Icon name="pen" />
-            Edit
+            <span className="btn-label">Edit</span>
           </button>
         </span>
       </footer>

@@ -45,11 +45,14 @@ export class ChatSession {
   private submitting = false;
   private loading: Promise<void> | null = null;
   private wakeUp: (() => void) | null = null;
+  /** Nothing of it is stored yet. */
+  private isUnstored: boolean;
 
   constructor(
     readonly id: string,
     isNew: boolean,
   ) {
+    this.isUnstored = isNew;
     this.state = {
       phase: isNew ? "ready" : "loading",
       failure: null,
@@ -98,6 +101,7 @@ export class ChatSession {
 
   /** Load the newest messages, and join the turn that runs. */
   async open(): Promise<void> {
+    if (this.isUnstored) return;
     this.set({ phase: this.state.phase === "ready" ? "ready" : "loading", failure: null });
     try {
       await this.reload();
@@ -130,6 +134,7 @@ export class ChatSession {
 
   private learn(view: SessionView): void {
     const { messages: _, previousCursor: __, nextCursor: ___, ...summary } = view;
+    this.isUnstored = false;
     this.set({ summary });
   }
 
@@ -370,6 +375,7 @@ export class ChatSession {
     const known = this.state.summary;
     if (known && (known.revision > summary.revision || known.updatedAt > summary.updatedAt)) return;
     const isNews = known?.updatedAt !== summary.updatedAt || known.revision !== summary.revision;
+    this.isUnstored = false;
     this.set({ summary });
     this.wakeUp?.();
     if (isNews && !this.isBusy) void this.open();

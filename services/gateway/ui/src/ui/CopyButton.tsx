@@ -16,7 +16,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
       }}
     >
       <Icon name={done ? "check" : "copy"} />
-      {done ? "Copied" : "Copy"}
+      <span className="btn-label">{done ? "Copied" : "Copy"}</span>
     </button>
   );
 }
