@@ -216,7 +216,7 @@ def nats_authorization(passwords: dict[str, str]) -> str:
             f'    {{ user: "{row.role}", password: "{passwords[row.name]}", permissions: {{\n'
             f"        publish: [{_quoted(rights.publish)}]\n"
             f"        subscribe: [{_quoted(rights.subscribe)}]\n"
-            f'        allow_responses: {{ max: 1, expires: "10s" }} }} }}'
+            f'        allow_responses: {{ max: 1, expires: "20s" }} }} }}'
         )
     return "authorization {\n  users: [\n" + "\n".join(users) + "\n  ]\n}\n"
 

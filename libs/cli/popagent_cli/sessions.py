@@ -12,7 +12,7 @@ from popagent_cli.errors import CliError
 from popagent_cli.history import all_messages
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
-from popagent_cli.transcript import as_markdown
+from popagent_cli.transcript import NAMES, as_markdown
 from popagent_cli.workspaces import find_workspace
 from popagent_kit.settings import command
 
@@ -25,17 +25,23 @@ def sessions() -> None:
 
 
 @sessions.command(name="list")
+@click.option("--search", metavar="WORDS", help="Only those whose title or messages hold every word.")
 @click.option("--archived", is_flag=True, help="Those that were put away.")
 @click.option("--workspace", "workspace", help="Only those of one workspace, by name or id.")
 @click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 10_000))
 @as_json_option
 @with_client
-def list_sessions(client: Client, archived: bool, workspace: str | None, limit: int, as_json: bool) -> None:
+def list_sessions(
+    client: Client, *, search: str | None, archived: bool, workspace: str | None, limit: int, as_json: bool
+) -> None:
     """List sessions, newest activity first."""
     workspace_id = find_workspace(client, workspace)["id"] if workspace else None
-    page = client.pages("/api/sessions", limit, archived=str(archived).lower(), workspaceId=workspace_id)
+    page = client.pages("/api/sessions", limit, q=search, archived=str(archived).lower(), workspaceId=workspace_id)
     if as_json:
         print_json(page)
+        return
+    if not page["items"] and search is not None:
+        note("Nothing holds these words.")
         return
     if not page["items"]:
         note("Nothing is archived." if archived else f"There are no sessions yet. Begin one: {command('chat')}")
@@ -47,8 +53,16 @@ def list_sessions(client: Client, archived: bool, workspace: str | None, limit: 
 
 def print_sessions(items: list[dict[str, Any]]) -> None:
     """Print one line a session."""
-    rows = [[row["id"], local_time(row["updatedAt"]), _mark(row), row["title"] or "(no title)"] for row in items]
-    print_table(["SESSION", "LAST ACTIVE", "", "TITLE"], rows)
+    rows = [
+        [row["id"], local_time(row["updatedAt"]), _mark(row), row["title"] or "(no title)", _found(row)]
+        for row in items
+    ]
+    print_table(["SESSION", "LAST ACTIVE", "", "TITLE", ""], rows, flexible=-1 if any(map(_found, items)) else -2)
+
+
+def _found(row: dict[str, Any]) -> str:
+    match = row.get("match")
+    return f"“{match['excerpt']}”" if match else ""
 
 
 def _mark(row: dict[str, Any]) -> str:
@@ -94,6 +108,27 @@ def show(client: Client, session: str, last: int, as_json: bool) -> None:
     if view["previousCursor"]:
         note(f"Earlier messages: {command(f'history {session}')}\n")
     click.echo(as_markdown(view["messages"]) or "There are no messages yet.")
+
+
+@sessions.command()
+@session_argument
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000))
+@as_json_option
+@with_client
+def find(client: Client, session: str, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Find the messages of a session that hold every word."""
+    page = client.pages(f"/api/sessions/{session}/search", limit, q=" ".join(words))
+    if as_json:
+        print_json(page)
+        return
+    if not page["items"]:
+        note("Nothing holds these words.")
+        return
+    rows = [[hit["messageId"], local_time(hit["at"]), NAMES[hit["role"]], hit["excerpt"]] for hit in page["items"]]
+    print_table(["MESSAGE", "AT", "FROM", "TEXT"], rows)
+    if page["nextCursor"]:
+        note(f"There are more: --limit {limit * 4}")
 
 
 @sessions.command()

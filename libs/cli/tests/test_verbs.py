@@ -48,6 +48,29 @@ def test_columns_are_aligned_and_safe(peer: Peer, run: Run) -> None:
     assert lines[2].startswith("long-id  ")
 
 
+def test_a_search_says_where_it_matched(peer: Peer, run: Run) -> None:
+    row, hit = view("SessionList")["items"][0], view("MessageHits")["items"][0]
+    rows = [{**row, "match": {**hit, "excerpt": "of a heron\x1b[2J"}}, {**row, "match": None}]
+    peer.answers["sessions list"] = {"items": rows, "nextCursor": None}
+    peer.answers["sessions find"] = {"items": [{**hit, "excerpt": "of a heron"}], "nextCursor": None}
+
+    listed = run("sessions", "list", "--search", "a heron").stdout.splitlines()
+    found = run("sessions", "find", "s1", "a", "heron").stdout.splitlines()
+
+    assert [asked.query["q"] for asked in peer.asked] == ["a heron"] * 2
+    assert listed[1].endswith("“of a heron”")
+    assert not listed[2].endswith("”")
+    assert found[0].startswith("MESSAGE")
+    assert found[1].endswith("You   of a heron")
+
+
+def test_a_search_that_finds_nothing_says_so(peer: Peer, run: Run) -> None:
+    for verb, words in (("list", ["--search", "x"]), ("find", ["s1", "x"])):
+        peer.answers[f"sessions {verb}"] = {"items": [], "nextCursor": None}
+
+        assert run("sessions", verb, *words).stderr == "Nothing holds these words.\n"
+
+
 def test_a_list_goes_over_as_many_pages_as_it_takes(peer: Peer, run: Run) -> None:
     row = view("SessionList")["items"][0]
     pages = {None: ([row] * 200, "c1"), "c1": ([row] * 40, None)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from popagent_chat.secrets.keyring import Keyring
 from popagent_chat.sessions import delete, head
 from popagent_chat.sessions import handlers as sessions
 from popagent_chat.settings import ChatSettings
+from popagent_chat.threads import indexing
 from popagent_chat.turns import snapshot, start, stop
 from popagent_chat.turns.worker import TurnWorker
 from popagent_chat.workspaces import handlers as workspaces
@@ -60,6 +62,7 @@ async def build(service: Service[ChatSettings]) -> None:
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)
 
+    service.pulse.every(indexing.EVERY_S, "search index", partial(indexing.keep_up, service.pool))
 
     async def stop_turns() -> None:
         await worker.stop(service.settings.stop_grace_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from popagent_proto.base import Text, Wire
+from popagent_proto.chat.sessions import SearchText
 
 
 class SessionPage(Wire):
@@ -14,3 +15,11 @@ class SessionPage(Wire):
     after: Text | None = Field(default=None, max_length=200)
     around: Text | None = Field(default=None, max_length=200)
     limit: int = Field(default=100, ge=1, le=200)
+
+
+class MessageSearch(Wire):
+    """What is searched in a session."""
+
+    q: SearchText
+    cursor: Text | None = Field(default=None, max_length=200)
+    limit: int = Field(default=50, ge=1, le=200)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
-from popagent_chat.sessions import cursor, store
+from popagent_chat.sessions import cursor, search, store
 from popagent_chat.sessions.store import SessionRow
 from popagent_chat.sessions.view import Place, view_of
 from popagent_chat.threads import store as threads
+from popagent_chat.threads.words import folded
 from popagent_chat.workspaces.handlers import workspace_for
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError, RevisionConflictError
+from popagent_kit.ids import is_client_id
 from popagent_proto.chat.sessions import (
     CreateSession,
     GetSession,
     ListSessions,
+    MessageHits,
     MessageRef,
     PatchSession,
     SaveSession,
+    SearchMessages,
     SessionChanged,
-    SessionItem,
     SessionList,
     SessionView,
 )
@@ -47,11 +50,15 @@ class SessionNotFoundError(NotFoundError):
 async def list_sessions(deps: ChatDeps, query: ListSessions) -> SessionList:
     """Return one page, newest activity first."""
     updated_at, session_id = cursor.decode(query.cursor)
+    which = (query.archived, query.workspace_id, updated_at, session_id, query.limit + 1)
     async with deps.pool.acquire() as conn:
-        found = await store.LIST.all(conn, query.archived, query.workspace_id, updated_at, session_id, query.limit + 1)
+        if query.q is None:
+            found = [row.item() for row in await store.LIST.all(conn, *which)]
+        else:
+            found = await search.sessions(conn, query.q, which)
     page = found[: query.limit]
     more = cursor.encode(page[-1].updated_at, page[-1].id) if len(found) > query.limit else None
-    return SessionList(items=[SessionItem(**row.summary().model_dump()) for row in page], next_cursor=more)
+    return SessionList(items=page, next_cursor=more)
 
 
 @handlers.answers(GetSession)
@@ -63,6 +70,25 @@ async def get_session(deps: ChatDeps, query: GetSession) -> SessionView:
             raise SessionNotFoundError
         place = Place(before=query.before, after=query.after, around=query.around)
         return await view_of(conn, row, place=place, limit=query.limit)
+
+
+@handlers.answers(SearchMessages)
+async def search_messages(deps: ChatDeps, query: SearchMessages) -> MessageHits:
+    """Return one page of what the shown branch holds."""
+    async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
+        if await store.GET.first(conn, query.session_id) is None:
+            raise SessionNotFoundError
+        after_seq = 0
+        if query.cursor is not None:
+            last = (
+                await threads.FIND.first(conn, query.session_id, query.cursor) if is_client_id(query.cursor) else None
+            )
+            if last is None:
+                raise InvalidInputError("This cursor is not one that a search answered.", field="cursor")
+            after_seq = last.seq
+        found = await search.messages(conn, query.session_id, query.q, after_seq, query.limit + 1)
+    page = found[: query.limit]
+    return MessageHits(items=page, next_cursor=page[-1].message_id if len(found) > query.limit else None)
 
 
 @handlers.answers(CreateSession)
@@ -113,7 +139,14 @@ async def create_new(
     """Create what was not there a moment ago; None when another request was faster. The row is locked by its insert."""
     workspace = await workspace_for(conn, workspace_id)
     return await store.INSERT.first(
-        conn, session_id, "session", threads.RESOURCE, title or "", title is not None, workspace.id
+        conn,
+        session_id,
+        "session",
+        threads.RESOURCE,
+        title or "",
+        title is not None,
+        workspace.id,
+        folded(title or ""),
     )
 
 
@@ -138,7 +171,7 @@ async def lock_for_edit(conn: Connection, session_id: str, revision: int, *, nee
 async def _edited(
     deps: ChatDeps, conn: Connection, session_id: str, title: str | None, archived: bool | None
 ) -> SessionView:
-    row = await store.EDIT.one(conn, session_id, title, archived)
+    row = await store.EDIT.one(conn, session_id, title, archived, None if title is None else folded(title))
     await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
     return await view_of(conn, row)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from popagent_chat.threads import store as threads
+from popagent_chat.threads.words import folded
 from popagent_db.pool import Connection
 from popagent_db.query import Query
-from popagent_proto.chat.sessions import SessionSummary
+from popagent_proto.chat.sessions import MessageHit, SessionItem, SessionSummary
 
 
 class SessionRow(SessionSummary):
@@ -19,14 +20,19 @@ class SessionRow(SessionSummary):
         """Return what the wire shows."""
         return SessionSummary.model_validate(self.model_dump(exclude={"version"}))
 
+    def item(self, match: MessageHit | None = None) -> SessionItem:
+        """Return the row of a list, with where a search matched."""
+        return SessionItem(**self.summary().model_dump(), match=match)
 
-# A session and its thread are one thing with one id: $1 to $3 are the thread's.
+
+# A session and its thread are one thing with one id: $1 to $3 are the thread's. Wherever a title is stored, its folded
+# form is stored with it.
 INSERT: Final = Query(
     SessionRow,
     f"""
     with thread as ({threads.CREATE.sql})
-    insert into sessions (id, title, title_locked, workspace_id, revision, version)
-    values ($1, $4, $5, $6, 0, 0)
+    insert into sessions (id, title, title_locked, workspace_id, folded_title, revision, version)
+    values ($1, $4, $5, $6, $7, 0, 0)
     on conflict (id) do nothing
     returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
         created_at, updated_at
@@ -75,6 +81,7 @@ EDIT: Final = Query(
     """
     update sessions
     set title = coalesce($2, title),
+        folded_title = coalesce($4, folded_title),
         title_locked = title_locked or $2 is not null,
         archived_at = case $3::boolean when true then clock_timestamp() when false then null else archived_at end,
         revision = revision + 1,
@@ -105,6 +112,7 @@ TOUCH: Final = Query(
     update sessions
     set running_turn_id = $2,
         title = case when title_locked or title <> '' then title else $3 end,
+        folded_title = case when title_locked or title <> '' then folded_title else $4 end,
         version = version + 1,
         updated_at = clock_timestamp()
     where id = $1
@@ -118,4 +126,4 @@ DELETE: Final = Query(None, "delete from sessions where id = $1")
 
 async def set_running(conn: Connection, session_id: str, turn_id: str | None, title: str = "") -> SessionRow:
     """Note which turn runs, or that none does; an untitled session takes `title`."""
-    return await TOUCH.one(conn, session_id, turn_id, title)
+    return await TOUCH.one(conn, session_id, turn_id, title, folded(title))

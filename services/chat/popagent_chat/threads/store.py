@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel
 
+from popagent_chat.threads.words import folded, said
 from popagent_db.pool import Connection
 from popagent_db.query import Query
 
@@ -40,12 +41,15 @@ SET_HEAD: Final = Query(None, "update threads set head_id = $2 where id = $1")
 
 HEAD: Final = Query(str, "select head_id from threads where id = $1")
 
-# The new message is the head.
+# The new message is the head. $8 are its folded words.
 APPEND: Final = Query(
     int,
     """
     with thread as (
         update threads set next_seq = next_seq + 1, head_id = $2 where id = $1 returning next_seq - 1 as seq
+    ),
+    words as (
+        insert into message_texts (thread_id, seq, folded) select $1, thread.seq, $8 from thread where $8 <> ''
     )
     insert into messages (thread_id, id, seq, parent_id, role, parts, metadata, token_count, sealed_at)
     select $1, $2, thread.seq, $3, $4, $5, $6, $7, clock_timestamp()
@@ -110,7 +114,9 @@ BRANCH_IDS: Final = Query(
     """,
 )
 
-DELETE: Final = Query(None, "delete from threads where id = $1")
+DELETE: Final = Query(
+    None, "with words as (delete from message_texts where thread_id = $1) delete from threads where id = $1"
+)
 
 
 async def append(
@@ -131,6 +137,7 @@ async def append(
         message["parts"],
         message.get("metadata") or {},
         token_count,
+        folded(said(message["parts"])),
     )
 
 

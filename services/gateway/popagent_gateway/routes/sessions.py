@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from popagent_gateway.asking import Bus, CommandId, PathId
 from popagent_gateway.bodies import JsonRoute
-from popagent_gateway.paging import SessionPage
+from popagent_gateway.paging import MessageSearch, SessionPage
 from popagent_proto.chat.sessions import (
     CreateSession,
     CreateSessionBody,
@@ -16,10 +16,12 @@ from popagent_proto.chat.sessions import (
     DeleteSession,
     GetSession,
     ListSessions,
+    MessageHits,
     PatchSession,
     PatchSessionBody,
     SaveSession,
     SaveSessionBody,
+    SearchMessages,
     SessionList,
     SessionView,
     SetHead,
@@ -34,7 +36,7 @@ DELETE_TIMEOUT_S = 15.0
 
 @router.get("")
 async def list_sessions(bus: Bus, query: Annotated[ListSessions, Query()]) -> SessionList:
-    """List active or archived sessions, newest activity first."""
+    """List or search active or archived sessions, newest activity first."""
     return await bus.ask(query)
 
 
@@ -48,6 +50,12 @@ async def create_session(bus: Bus, body: CreateSessionBody, command_id: CommandI
 async def get_session(bus: Bus, id: PathId, page: Annotated[SessionPage, Query()]) -> SessionView:  # noqa: A002
     """Load a session with its newest messages, with those before or after a cursor, or around one message."""
     return await bus.ask(GetSession(session_id=id, **page.model_dump()))
+
+
+@router.get("/{id}/search")
+async def search_messages(bus: Bus, id: PathId, query: Annotated[MessageSearch, Query()]) -> MessageHits:  # noqa: A002
+    """Search the shown branch of a session, oldest message first."""
+    return await bus.ask(SearchMessages(session_id=id, **query.model_dump()))
 
 
 @router.put("/{id}")
