@@ -11,7 +11,10 @@ UI := services/gateway/ui
 PYTEST_ARGS ?= -n 2 --dist loadfile
 NAME ?= first-token
 GENERATORS := popagent_proto.export popagent_gateway.export_openapi popagent_local.reference
-LOCKS := requirements-build.lock requirements.lock requirements-dev.lock
+LOCKS := requirements-build.lock requirements-ui.lock requirements.lock requirements-dev.lock
+PAGE := services/gateway/popagent_gateway/static/index.html
+PAGE_SOURCES := $(shell find $(UI) -name node_modules -prune -o -type f ! -name '*.test.*' -print 2>/dev/null)
+MODULES := $(UI)/node_modules
 
 # Where the home cannot be written to, uv and npm keep what they fetched in the clone.
 CACHED := $(shell base="$${XDG_CACHE_HOME:-$$HOME/.cache}"; for folder in "$$base/uv" "$$base" "$$(dirname "$$base")"; do \
@@ -25,15 +28,15 @@ endif
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.run ui weights ## Install what popagent needs into .venv, build the UI, fetch the model's weights
+setup: $(VENV)/.run page weights ## Install what popagent needs into .venv, build the page, fetch the model's weights
 
 up: setup ## Run everything in the foreground; Ctrl-C stops all of it
 	@exec $(PY) -m popagent_local up --with-parent $$PPID
 
-test: lint types contracts-check ## Prove the product: lint, types, contracts, tests (under 10 minutes)
+test: lint types contracts-check ui-dev ui ui-test chromium ## Prove the product: lint, types, contracts, tests (under 10 minutes)
 	@$(VENV)/bin/pytest -m "not full" $(PYTEST_ARGS)
 
-test-full: lint types contracts-check ## The same, with chaos in full, the real model and the official clients
+test-full: lint types contracts-check ui-dev ui ui-test chromium ## The same, with chaos in full, the real model and the official clients
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev ## Style and layers
@@ -41,7 +44,7 @@ lint: $(VENV)/.dev ## Style and layers
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/lint-imports --no-logo
 
-types: $(VENV)/.dev ## Static types
+types: $(VENV)/.dev ui-check ## Static types
 	@$(VENV)/bin/mypy libs services proto
 
 contracts: $(VENV)/.dev ## Write schemas, OpenAPI, TypeScript and the configuration reference anew
@@ -53,14 +56,52 @@ contracts-check: $(VENV)/.dev
 bench: $(VENV)/.dev ## Measure: make bench NAME=first-token
 	@$(PY) tests/load/bench.py $(NAME)
 
-wheel: $(VENV)/.dev ## Build dist/popagent-*.whl: everything that `pip install` needs
+wheel: $(VENV)/.dev ui ## Build dist/popagent-*.whl: everything that `pip install` needs
 	@$(VENV)/bin/uv build --quiet --no-build-isolation --wheel --out-dir dist .
 	@ls -l dist/*.whl
 
-ui: $(if $(wildcard $(UI)/package.json),$(VENV)/.dev,$(VENV)/.run) ## Build the web UI
-	@if [ -f $(UI)/package.json ]; then \
-	  export PATH="$$PATH:$(CURDIR)/$(VENV)/bin" npm_config_cache="$(CURDIR)/.popagent/node/npm"; \
-	  cd $(UI) && npm ci && npm run build; fi
+ui: $(PAGE) ## Build the web page, if anything of it changed
+	@:
+
+# The rest works without the page, so that a machine without a package registry gets a suite and is told what it lacks.
+.PHONY: page ui-dev ui-check ui-test chromium
+page: $(VENV)/.run
+	@$(MAKE) ui || echo "The web page was not built; \`make ui\` tries again. Everything else works." >&2
+
+# What the page is built from, and in a clone that is worked on, what checks it.
+$(MODULES)/.run: $(UI)/package-lock.json $(UI)/.npmrc | $(VENV)/.run
+	@echo "setup: installing what builds the page"
+	@$(with_node); if [ -e $(MODULES)/.dev ]; then cd $(UI); npm ci; touch node_modules/.dev; \
+	  else cd $(UI); npm ci --omit=dev; fi
+	@touch $@
+
+$(MODULES)/.dev: $(UI)/package-lock.json $(UI)/.npmrc | $(VENV)/.dev
+	@echo "setup: installing what builds and checks the page"
+	@$(with_node); cd $(UI); npm ci
+	@touch $(MODULES)/.run $@
+
+$(PAGE): $(PAGE_SOURCES) | $(MODULES)/.run
+	@echo "setup: building the page"
+	@$(with_node); cd $(UI); npm run --silent build -- --logLevel warn
+
+ui-dev: $(MODULES)/.dev
+	@:
+
+ui-check: $(MODULES)/.dev
+	@$(with_node); cd $(UI); npm run --silent check
+
+ui-test: $(MODULES)/.dev
+	@$(with_node); cd $(UI); npm run --silent test
+
+# Looks at the page in tests; where it cannot be installed they are skipped and say so.
+chromium:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	  if command -v $$name >/dev/null; then exit 0; fi; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "setup: installing chromium for the browser tests"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { timeout 60 apt-get -qq update && timeout 240 apt-get -qq install --no-install-recommends chromium; } >/dev/null 2>&1 \
+	    || echo "Chromium could not be installed; the browser tests are skipped." >&2; fi
 
 # An endpoint of your own needs no weights. Without a network the rest still works, and `up` says what is missing.
 weights: $(VENV)/.run
@@ -70,7 +111,7 @@ weights: $(VENV)/.run
 lock: $(VENV)/.dev ## Write the lock files anew from pyproject.toml
 	@for out in $(LOCKS); do \
 	  case $$out in \
-	    *build*) input=requirements-build.in; extra= ;; \
+	    *build*|*ui*) input=$${out%.lock}.in; extra= ;; \
 	    *dev*) input=pyproject.toml; extra="--group dev" ;; \
 	    *) input=pyproject.toml; extra= ;; \
 	  esac; \
@@ -79,7 +120,18 @@ lock: $(VENV)/.dev ## Write the lock files anew from pyproject.toml
 	done
 
 clean: ## Remove what was built; data in .popagent and the weights stay
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis $(UI)/node_modules
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis $(MODULES) $(dir $(PAGE))
+
+# The machine's Node where it is new enough, else the one of requirements-ui.lock.
+define with_node
+export npm_config_cache="$(CURDIR)/.popagent/node/npm"; \
+if ! { command -v npm && node -e \
+  '[a, b] = process.versions.node.split("."); process.exit(a > 22 || (a == 22 && b > 11) || (a == 20 && b > 18) ? 0 : 1)'; } \
+  >/dev/null 2>&1; then \
+  if [ ! -x $(VENV)/bin/npm ]; then echo "setup: installing Node into $(VENV)"; \
+    $(VENV)/bin/uv pip install --system-certs --quiet --python $(PY) --require-hashes -r requirements-ui.lock; fi; \
+  export PATH="$(CURDIR)/$(VENV)/bin:$$PATH"; fi
+endef
 
 # A venv whose interpreter is gone (an upgraded Python) is made again.
 ifeq ($(wildcard $(PY)),)

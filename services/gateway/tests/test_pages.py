@@ -164,6 +164,7 @@ async def test_the_icon_is_where_browsers_look_for_it(http: httpx2.AsyncClient) 
     icons = [await http.get(path) for path in ("/favicon.svg", "/favicon.ico")]
 
     assert [(icon.text, icon.headers["content-type"]) for icon in icons] == [("<svg/>", "image/svg+xml")] * 2
+    assert {icon.headers["cache-control"] for icon in icons} == {"public, max-age=86400"}
 
 
 async def test_without_a_build_the_page_says_how_to_make_one_and_the_api_works(

@@ -17,6 +17,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 600,
     rolldownOptions: {
+      checks: { bundlerTimings: false },
       onwarn(warning, warn) {
         // Directives for server components mean nothing in a bundle for browsers.
         if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);

@@ -35,6 +35,8 @@ TYPES: Final = {
 CODINGS: Final = {"br": ".br", "gzip": ".gz"}
 # The name of an asset holds a digest of its content.
 FOR_EVER: Final = "public, max-age=31536000, immutable"
+# Browsers ask for the icon again and again, also when only the address changed.
+FOR_A_DAY: Final = "public, max-age=86400"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 
@@ -59,7 +61,7 @@ def page_routes(folder: Path = BUILT) -> list[BaseRoute]:
         content = await run_in_threadpool(_content, folder / "favicon.svg")
         if content is None:
             return response_for(NotFoundError())
-        return Response(content, media_type=TYPES[".svg"], headers={"cache-control": "no-cache"})
+        return Response(content, media_type=TYPES[".svg"], headers={"cache-control": FOR_A_DAY})
 
     async def document(request: Request) -> Response:
         return await run_in_threadpool(_document, folder / "index.html", request)

@@ -1,0 +1,122 @@
+"""The system's Chromium for tests: where it is, how it is started, and what a page must never do while a test looks."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.async_api import ConsoleMessage, Error, Page, Request, StorageState
+
+ROOT: Final = Path(__file__).parents[2]
+UI: Final = ROOT / "services/gateway/ui"
+BUILT: Final = ROOT / "services/gateway/popagent_gateway/static/index.html"
+SHOTS: Final = ROOT / ".popagent/browser"
+NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# Nothing that a browser does by itself: no update, no sync, no look at another host, whatever a page asks for.
+FLAGS: Final = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--no-proxy-server"),
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+)
+DESKTOP: Final[dict[str, Any]] = {"viewport": {"width": 1440, "height": 900}}
+PHONE: Final[dict[str, Any]] = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "has_touch": True,
+    "is_mobile": True,
+}
+SERIOUS: Final = ("serious", "critical")
+
+
+def missing(reason: str) -> None:
+    """Skip, saying why; in CI what is missing is a failure."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def executable() -> str:
+    """Return where the system's Chromium is."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        missing("no Chromium is installed: the page is not looked at (on Debian or Ubuntu: apt install chromium)")
+    assert found is not None
+    return found
+
+
+def flags() -> list[str]:
+    """Return how Chromium is started; its sandbox does not work for root."""
+    return [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+
+
+@dataclass
+class Recorder:
+    """Everything that went wrong in the pages of one test; `forgive` names what the test provokes."""
+
+    base_url: str
+    wrong: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    forgiven: list[re.Pattern[str]] = field(default_factory=list)
+
+    def forgive(self, *patterns: str) -> None:
+        """Let console errors pass that match, earlier ones too; another origin is never forgiven."""
+        self.forgiven += [re.compile(pattern) for pattern in patterns]
+
+    def watch(self, page: Page) -> None:
+        """Listen to a page and to everything that it opens."""
+        page.on("request", self._requested)
+        page.on("console", self._said)
+        page.on("pageerror", self._failed)
+
+    def _requested(self, request: Request) -> None:
+        self.requests.append(f"{request.method} {request.url.removeprefix(self.base_url)}")
+        own = request.url.startswith((f"{self.base_url}/", "data:", "blob:", "about:"))
+        if not own:
+            self.wrong.append(f"request to another origin: {request.url}")
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.wrong.append(f"console error: {message.text} ({message.location.get('url', '')})")
+
+    def _failed(self, error: Error) -> None:
+        self.wrong.append(f"uncaught error: {error}")
+
+    def unforgiven(self) -> list[str]:
+        """Return what nobody expected."""
+        return [
+            line
+            for line in self.wrong
+            if line.startswith("request to another origin") or not any(each.search(line) for each in self.forgiven)
+        ]
+
+
+async def axe(page: Page, *, within: str = "html") -> None:
+    """Fail on what axe-core calls serious or critical in the page as it is now."""
+    await page.evaluate(_axe_source())
+    found = await page.evaluate(
+        "within => axe.run(within, {resultTypes: ['violations']}).then(result => result.violations)", within
+    )
+    bad = [each for each in found if each["impact"] in SERIOUS]
+    told = [
+        f"{each['id']} ({each['impact']}): {each['help']}\n  "
+        + "\n  ".join(f"{node['target']}: {node['failureSummary']}" for node in each["nodes"][:5])
+        for each in bad
+    ]
+    assert not bad, f"{page.url}\n" + "\n".join(told)
+
+
+def _axe_source() -> str:
+    file = UI / "node_modules/axe-core/axe.min.js"
+    if not file.exists():
+        missing("axe-core is not installed: `make ui-dev` installs it")
+    return file.read_text(encoding="utf-8")
+
+
+def storage(address: str, key: str) -> StorageState:
+    """Return the storage of a browser that knows the key of the gateway at `address`."""
+    return {"cookies": [], "origins": [{"origin": address, "localStorage": [{"name": "popagent.key", "value": key}]}]}
