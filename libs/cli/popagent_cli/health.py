@@ -8,7 +8,7 @@ import click
 
 from popagent_cli.client import Client, with_client
 from popagent_cli.errors import FAILED
-from popagent_cli.printing import as_json_option, print_json, print_table
+from popagent_cli.printing import as_json_option, note, print_json, print_table
 
 
 @click.command()
@@ -23,13 +23,15 @@ def health(client: Client, as_json: bool) -> None:
     if as_json:
         print_json(view)
     else:
-        rows = [[name, "ok" if state == "ok" else "not ok", _reason(state)] for name, state in view["checks"].items()]
+        details = view.get("details", {})
+        rows = [
+            [name, "ok" if state == "ok" else "not ok", details.get(name, "") if state == "ok" else state]
+            for name, state in view["checks"].items()
+        ]
         for service in view["services"]:
             bad = [f"{name}: {state}" for name, state in service["checks"].items() if state != "ok"]
             rows.append([service["service"], "ok" if service["ready"] else "not ready", "; ".join(bad)])
         print_table(["PART", "STATE", "WHY"], rows)
+        for problem in view.get("problems", []):
+            note(f"{problem['name']}: {problem['stillWorks']} To do: {problem['fix']}")
     sys.exit(0 if status == 200 else FAILED)
-
-
-def _reason(state: str) -> str:
-    return "" if state == "ok" else state

@@ -31,10 +31,39 @@ def list_workspaces(client: Client, as_json: bool) -> None:
         note(f"No folder is registered. Register one below the workspace root: {command('workspace add FOLDER')}")
         return
     rows = [
-        [row["name"], row["path"], "*" if row["isDefault"] else "", local_time(row["createdAt"]), row["id"]]
+        [
+            row["name"],
+            row["path"],
+            _state(row),
+            "*" if row["isDefault"] else "",
+            local_time(row["createdAt"]),
+            row["id"],
+        ]
         for row in page["items"]
     ]
-    print_table(["NAME", "PATH", "DEFAULT", "SINCE", "ID"], rows, flexible=1)
+    print_table(["NAME", "PATH", "BRANCH", "DEFAULT", "SINCE", "ID"], rows, flexible=1)
+
+
+@workspace.command()
+@as_json_option
+@with_client
+def candidates(client: Client, as_json: bool) -> None:
+    """List folders below the workspace root that are not registered yet."""
+    page = client.get("/api/workspaces/candidates")
+    if as_json:
+        print_json(page)
+        return
+    if not page["items"]:
+        note("Every folder below the workspace root is registered. Clone a repository into it to offer another.")
+        return
+    print_table(["PATH", "BRANCH"], [[row["path"], _state(row)] for row in page["items"]], flexible=0)
+    note(f"Register one: {command('workspace add PATH')}" + ("" if page["complete"] else " (there are more)"))
+
+
+def _state(row: dict[str, Any]) -> str:
+    if not row.get("exists", True):
+        return "folder is gone"
+    return (row["branch"] or "(no branch)") if row.get("isRepository") else "-"
 
 
 @workspace.command()

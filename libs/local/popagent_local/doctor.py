@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from popagent_kit import remedies
 from popagent_kit.errors import AppError
-from popagent_kit.settings import clone_root, command, home_folder, read_env_file
+from popagent_kit.sealing import key_bytes
+from popagent_kit.settings import clone_root, command, home_folder, read_env_file, reveal
 from popagent_local import nats, postgres
 from popagent_local.infrastructure import CLUSTER_VARIABLES, PROGRAM_NAMES
 from popagent_local.ports import is_free
@@ -119,6 +121,16 @@ def check_programs() -> Iterator[Check]:
             yield Check(name, True, (done.stdout or done.stderr).strip())
 
 
+def check_secret_key() -> Check:
+    """A key of the wrong form cannot seal or open anything."""
+    given = reveal(LocalSettings.load().secret_key)
+    if given is None:
+        return Check("secret key", True, "made by `up`")
+    usable = key_bytes(given) is not None
+    detail = "set" if usable else "POPAGENT_SECRET_KEY is not 32 bytes in base64"
+    return Check("secret key", usable, detail, remedies.restore_secret_key())
+
+
 def check_port() -> Check:
     """A taken port is no failure, the suite takes another; still the user should know."""
     settings = LocalSettings.load()
@@ -144,9 +156,8 @@ def check_weights() -> Check:
 
     found = weights.paths()
     if found is None:
-        return Check(
-            "model", False, "the weights are not here", f"`{command('model pull')}`, or set POPAGENT_MODEL_URL"
-        )
+        # A model that somebody connects in the page does as well.
+        return Check("model", False, "the embedded one's weights are not here", remedies.connect_a_model())
     return Check("model", True, str(found.chat))
 
 
@@ -178,8 +189,7 @@ def _reached(name: str, url: str, attempt: Coroutine[Any, Any, str], variable: s
     try:
         detail = asyncio.run(asyncio.wait_for(attempt, REACH_TIMEOUT_S))
     except (AppError, OSError, TimeoutError) as error:
-        fix = f"start that server, or correct {variable}; for rights see `{command('bootstrap --print')}`"
-        return Check(name, False, f"{where}: {error or 'no answer'}", fix)
+        return Check(name, False, f"{where}: {error or 'no answer'}", remedies.reach_server(variable))
     return Check(name, True, f"{where}, {detail}")
 
 
@@ -197,6 +207,7 @@ def checks() -> Iterator[Check]:
     yield from check_programs()
     yield check_port()
     yield check_weights()
+    yield check_secret_key()
     yield from check_given_servers()
 
 

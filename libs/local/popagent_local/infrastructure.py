@@ -24,6 +24,7 @@ from popagent_local.programs import (
     surroundings,
 )
 from popagent_local.settings import LocalSettings, given, require_tls_abroad
+from popagent_models import well_known
 from popagent_proto.matrix import ADMIN_USER, BY_NAME, SERVICES, Cluster, nats_authorization
 
 CLUSTERS: Final[tuple[Cluster, ...]] = ("application", "observability")
@@ -47,6 +48,8 @@ class Ports:
     def take(self, name: str) -> int:
         """Return the port called `name`."""
         others = [port for other, port in self.remembered.items() if other != name]
+        # Who looks for model servers at their usual ports must not find one of ours.
+        others += well_known.PORTS
         self.remembered[name] = free_port(self.remembered.get(name), avoid=others)
         return self.remembered[name]
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from popagent_kit import json
 from popagent_kit.errors import ConfigurationError
+from popagent_kit.remedies import remedy_for_check
 from popagent_kit.settings import command
 from popagent_local.commands import local
 from popagent_local.infrastructure import resolve
@@ -60,6 +61,7 @@ def test_doctor_finds_nothing_on_a_machine_that_has_all(home: Path) -> None:
         ("POPAGENT_NATS_BIN", "/nowhere/nats-server", "nats-server", "make setup"),
         ("DATABASE_URL", "postgresql://a:hunter2@127.0.0.1:9/x", "postgres", "DATABASE_URL"),
         ("DATABASE_URL", "postgresql://a:hunter2@db.example.org/x", "servers", "correct the variable"),
+        ("POPAGENT_SECRET_KEY", "hunter2", "secret key", "from your backup"),
     ],
 )
 def test_doctor_names_each_trouble_and_its_fix(
@@ -211,3 +213,11 @@ def test_the_table_of_local_services_is_the_matrix() -> None:
 )
 def test_a_near_or_encrypted_server_is_accepted(url: str) -> None:
     require_tls_abroad("DATABASE_URL", url)
+
+
+def test_doctor_and_health_give_the_same_advice(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://a:b@127.0.0.1:9/x")
+
+    advice = str(next(row["fix"] for row in json.loads(run("doctor", "--json").output)["items"] if not row["ok"]))
+
+    assert remedy_for_check("postgres").fix == f"{advice[0].upper()}{advice[1:]}."

@@ -6,12 +6,13 @@ import pytest
 
 import popagent_chat
 from popagent_chat.agents import store as agents
+from popagent_chat.runtime_settings import store as runtime_settings
 from popagent_db.migrate import migrate
-from popagent_db.pool import Pool
+from popagent_db.pool import Pool, open_pool
 from popagent_db.query import prepare_all
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
-from popagent_proto.chat.settings import GetAgentRuntime
+from popagent_proto.chat.settings import GetAgentRuntime, seeded_agent_runtime
 from services.chat.tests.conftest import ChatOn
 from services.chat.tests.running import Door
 
@@ -38,6 +39,17 @@ async def test_settings_have_no_defaults_in_the_database(pool: Pool) -> None:
 
     assert defaults == []
     assert await pool.fetchval("select count(*) from agent_runtime_settings") == 1
+
+
+async def test_a_new_installation_begins_with_the_defaults_that_the_contract_tells(
+    service_database: Callable[[str], str],
+) -> None:
+    pool = await open_pool(service_database("chat"), application_name="test", max_size=1)
+    async with pool.acquire() as conn:
+        stored = await runtime_settings.GET.one(conn)
+    await pool.close()
+
+    assert stored.model_dump(exclude={"revision", "updated_at"}) == seeded_agent_runtime()
 
 
 async def test_the_orchestrator_is_seeded_with_its_guidance_and_read_by_its_id(pool: Pool) -> None:

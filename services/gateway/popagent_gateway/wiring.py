@@ -45,6 +45,7 @@ class Gateway:
         self.hub = EventHub(bus, SuiteHealth(bus, own_health))
         self.api: FastAPI = make_api(pages)
         self.api.state.bus = bus
+        self.api.state.own_ports = frozenset({settings.health_port} - {0})
         self.api.state.suite = self.hub.suite
         self.api.state.hub = self.hub
         self.api.state.closing = self.closing

@@ -6,9 +6,14 @@ import time
 import httpx2
 import pytest
 
+from popagent_bus import Bus
+from popagent_db.pool import Pool
+from popagent_gateway.suite_health import summed_up
+from popagent_gateway.wiring import Gateway
+from popagent_kit.remedies import remedy_for_check
 from popagent_proto.common import HEALTH_QUERIES, ChatHealth, HealthView, ObservabilityHealth
 
-from .conftest import Owner
+from .conftest import HERE, Owner, make_settings, own_health
 
 
 def view(service: str, **checks: str) -> HealthView:
@@ -65,4 +70,64 @@ async def test_a_service_that_is_away_or_hangs_is_named_within_moments(http: htt
     assert "did not answer" in by_name["chat"]["checks"]["bus"]
     assert "does not run" in by_name["scheduler"]["checks"]["bus"]
     assert by_name["gateway"]["ready"] is True
-    assert set(body["checks"]) == {"postgres", "observability-postgres"}
+    assert body["checks"] == {
+        "postgres": "chat does not answer",
+        "observability-postgres": "observability does not answer",
+        "model": "chat does not answer",
+    }
+    told = [problem["name"] for problem in body["problems"]]
+    assert {"chat", "observability", "scheduler"} <= set(told)
+    assert len(told) == len(set(told))
+
+
+async def test_the_model_is_told_and_never_decides(http: httpx2.AsyncClient, chat: Owner, observability: Owner) -> None:
+    well = HealthView(
+        service="chat", version="t", ready=True, checks={"postgres": "ok", "model": "ok"}, details={"model": "m, at h"}
+    )
+    observability.answer(ObservabilityHealth, view("observability", postgres="ok"))
+    chat.answer(ChatHealth, well)
+    with_model = await http.get("/api/health")
+    chat.answer(ChatHealth, view("chat", postgres="ok", model="No model is connected."))
+
+    without = await http.get("/api/health")
+
+    assert (with_model.json()["checks"]["model"], with_model.json()["details"]) == ("ok", {"model": "m, at h"})
+    assert (without.status_code, without.json()["checks"]["model"]) == (200, "No model is connected.")
+    [problem] = [each for each in without.json()["problems"] if each["name"] == "model"]
+    assert (problem["reason"], problem["decisive"]) == ("No model is connected.", False)
+    assert "POPAGENT_MODEL_URL" in problem["fix"]
+
+
+def test_a_trouble_that_many_notice_is_told_once_the_deciding_one_first() -> None:
+    away = "The database does not answer: refused"
+    services = [
+        HealthView(service="gateway", version="t", ready=False, checks={"postgres": away, "nats": "ok"}),
+        HealthView(service="chat", version="t", ready=False, checks={"model": "None.", "postgres": away}),
+        HealthView(service="scheduler", version="", ready=False, checks={"bus": "scheduler does not run."}),
+        HealthView(service="task-runner", version="t", ready=False, checks={"service": "stopping"}),
+        HealthView(service="observability", version="t", ready=False, checks={"postgres": away}),
+    ]
+
+    found = summed_up(services)
+
+    assert [(each.name, each.services, each.decisive) for each in found.problems] == [
+        ("postgres", ["gateway", "chat"], True),
+        ("observability-postgres", ["observability"], True),
+        ("scheduler", ["scheduler"], False),
+        ("model", ["chat"], False),
+        ("service", ["task-runner"], False),
+    ]
+    assert all(each.still_works and each.fix.endswith(".") for each in found.problems)
+    assert found.problems[0].fix == remedy_for_check("postgres").fix
+    assert "logs scheduler" in found.problems[2].fix
+    assert not found.ready
+
+
+async def test_without_the_key_health_is_401_so_that_a_page_knows_to_ask_for_one(bus: Bus, pool: Pool) -> None:
+    gateway = Gateway(make_settings(api_key="the-key"), bus, pool, own_health)
+
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(gateway.app), base_url=HERE) as http:
+        answer = await http.get("/api/health")
+
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+    assert "x-popagent-key" in answer.json()["error"]

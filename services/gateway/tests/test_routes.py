@@ -88,6 +88,7 @@ SUMMARY: dict[str, Any] = {
 }
 VIEW = sessions.SessionView(**SUMMARY, messages=[{"id": "m1", "role": "user", "parts": []}], previous_cursor=None)
 WORKSPACE = workspaces.WorkspaceView(id="w1", name="Mine", path="mine", is_default=True, created_at=now(), revision=0)
+ROW = workspaces.WorkspaceRow(**WORKSPACE.model_dump(), is_repository=True, branch="main")
 RUNTIME = agent_runtime()
 
 
@@ -125,7 +126,7 @@ async def test_models_sessions_workspaces_and_settings_are_read_from_their_owner
     chat.answer(models.ListModels, models.ModelsView(models=["a"], context_windows={"a": 8_192}, default_model="a"))
     chat.answer(sessions.ListSessions, sessions.SessionList(items=[sessions.SessionItem(**SUMMARY)], next_cursor="n"))
     chat.answer(sessions.GetSession, VIEW)
-    chat.answer(workspaces.ListWorkspaces, workspaces.WorkspaceList(items=[WORKSPACE]))
+    chat.answer(workspaces.ListWorkspaces, workspaces.WorkspaceList(items=[ROW]))
     chat.answer(settings.GetAgentRuntime, RUNTIME)
 
     catalogue = (await http.get("/api/models")).json()
@@ -142,7 +143,7 @@ async def test_models_sessions_workspaces_and_settings_are_read_from_their_owner
     assert listed.json()["nextCursor"] == "n"
     assert asked_page == sessions.GetSession(session_id="s1", before="m9", limit=2)
     assert loaded.json() == VIEW.wire()
-    assert registered == {"items": [WORKSPACE.wire()], "nextCursor": None}
+    assert registered == {"items": [ROW.wire()], "nextCursor": None}
     assert runtime == RUNTIME.wire()
 
 

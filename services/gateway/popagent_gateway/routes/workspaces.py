@@ -9,9 +9,11 @@ from fastapi import APIRouter, Query
 from popagent_gateway.asking import Bus, CommandId
 from popagent_gateway.bodies import JsonRoute
 from popagent_proto.chat.workspaces import (
+    ListWorkspaceCandidates,
     ListWorkspaces,
     RegisterWorkspace,
     RegisterWorkspaceBody,
+    WorkspaceCandidates,
     WorkspaceList,
     WorkspaceView,
 )
@@ -23,6 +25,12 @@ router = APIRouter(prefix="/api/workspaces", tags=["workspaces"], route_class=Js
 async def list_workspaces(bus: Bus, query: Annotated[ListWorkspaces, Query()]) -> WorkspaceList:
     """List workspaces by name, the default one first."""
     return await bus.ask(query)
+
+
+@router.get("/candidates")
+async def list_candidates(bus: Bus) -> WorkspaceCandidates:
+    """List directories below the workspace root that are not registered yet."""
+    return await bus.ask(ListWorkspaceCandidates())
 
 
 @router.post("", status_code=201)
