@@ -14,6 +14,7 @@ VERBS: Final[dict[tuple[str, str], str]] = {
     ("GET", "/api/sessions/{id}"): "sessions show",
     ("PUT", "/api/sessions/{id}"): "sessions shorten",
     ("GET", "/api/sessions/{id}/search"): "sessions find",
+    ("GET", "/api/sessions/{id}/export"): "history",
     ("PUT", "/api/sessions/{id}/head"): "sessions branch",
     ("PATCH", "/api/sessions/{id}"): "sessions rename",
     ("DELETE", "/api/sessions/{id}"): "sessions delete",

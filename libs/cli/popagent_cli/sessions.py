@@ -9,7 +9,6 @@ import click
 
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.errors import CliError
-from popagent_cli.history import all_messages
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.transcript import NAMES, as_markdown
@@ -167,7 +166,7 @@ def restore(client: Client, session: str, as_json: bool) -> None:
 @with_client
 def shorten(client: Client, session: str, keep: int, as_json: bool) -> None:
     """Go back to an earlier message; what followed is no longer part of the session."""
-    view, messages = all_messages(client, session)
+    view, messages = _all_messages(client, session)
     if keep >= len(messages):
         raise CliError(f"The session has {len(messages)} messages; --keep must be smaller.")
     body = {"revision": view["revision"], "messages": [{"id": message["id"]} for message in messages[:keep]]}
@@ -199,6 +198,18 @@ def delete(client: Client, session: str, yes: bool, as_json: bool) -> None:
         if not click.confirm(f"Delete “{title}” for good?", err=True):
             raise CliError("Nothing was deleted.")
     _show_changed(client.send("DELETE", f"/api/sessions/{session}"), as_json, f"{session} is deleted")
+
+
+def _all_messages(client: Client, session: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the session and every message of its branch, oldest first."""
+    view: dict[str, Any] = client.get(f"/api/sessions/{session}", limit=200)
+    pages = [view["messages"]]
+    before = view["previousCursor"]
+    while before is not None:
+        page = client.get(f"/api/sessions/{session}", limit=200, before=before)
+        pages.append(page["messages"])
+        before = page["previousCursor"]
+    return view, [message for page in reversed(pages) for message in page]
 
 
 def _patch(client: Client, session: str, change: dict[str, Any]) -> dict[str, Any]:

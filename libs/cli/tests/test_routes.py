@@ -24,6 +24,7 @@ CALLS: dict[str, list[str]] = {
     "sessions show": ["sessions", "show", "s1"],
     "sessions shorten": ["sessions", "shorten", "s1", "--keep", "1"],
     "sessions find": ["sessions", "find", "s1", "a", "word"],
+    "history": ["history", "s1"],
     "sessions branch": ["sessions", "branch", "s1", "m1"],
     "sessions rename": ["sessions", "rename", "s1", "A title"],
     "sessions delete": ["sessions", "delete", "s1"],

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from starlette.responses import PlainTextResponse
 
 from popagent_cli import events as following_events
 from popagent_kit import json
@@ -175,20 +176,27 @@ def test_every_change_of_a_session_sends_the_stored_revision(peer: Peer, run: Ru
     ]
 
 
-def test_history_exports_every_page_as_markdown(peer: Peer, run: Run) -> None:
-    def message(number: int) -> dict[str, object]:
-        role = "user" if number % 2 else "assistant"
-        return {"id": f"m{number}", "role": role, "parts": [{"type": "text", "text": f"text {number}\x1b[2J"}]}
+def test_history_prints_what_the_export_answers_made_safe(peer: Peer, run: Run) -> None:
+    files = {"markdown": "# About\n\n## You\n\ntext 1\x1b[2J\n", "json": '{"session":{},"messages":["\u202e"]}'}
+    peer.answers["history"] = lambda asked: PlainTextResponse(files[asked.query["format"]])
 
-    newest = view("SessionView", title="About", messages=[message(3), message(4)], previousCursor="c")
+    text, as_json = run("history", "s1"), run("history", "s1", "--json")
+
+    assert text.stdout == "# About\n\n## You\n\ntext 1\n"
+    assert as_json.stdout == '{"session":{},"messages":["\\u202e"]}\n'
+
+
+def test_shortening_counts_every_page(peer: Peer, run: Run) -> None:
+    def message(number: int) -> dict[str, object]:
+        return {"id": f"m{number}", "role": "user", "parts": [{"type": "text", "text": "x"}]}
+
+    newest = view("SessionView", messages=[message(3), message(4)], previousCursor="c", revision=0)
     oldest = view("SessionView", messages=[message(1), message(2)])
     peer.answers["sessions show"] = lambda asked: oldest if asked.query.get("before") == "c" else newest
 
-    result = run("history", "s1")
+    assert run("sessions", "shorten", "s1", "--keep", "3").exit_code == 0
 
-    assert result.stdout == (
-        "# About\n\n### You\n\ntext 1\n\n### popagent\n\ntext 2\n\n### You\n\ntext 3\n\n### popagent\n\ntext 4\n"
-    )
+    assert peer.asked[-1].body == {"revision": 0, "messages": [{"id": f"m{number}"} for number in (1, 2, 3)]}
 
 
 def test_a_trace_is_drawn_as_a_waterfall_in_which_children_stand_below_their_parents(peer: Peer, run: Run) -> None:

@@ -19,7 +19,7 @@ from popagent_chat.runtime_settings import handlers as runtime_settings
 from popagent_chat.secrets import handlers as secrets
 from popagent_chat.secrets.handlers import SecretsCheck
 from popagent_chat.secrets.keyring import Keyring
-from popagent_chat.sessions import delete, head
+from popagent_chat.sessions import delete, export, head
 from popagent_chat.sessions import handlers as sessions
 from popagent_chat.settings import ChatSettings
 from popagent_chat.threads import indexing
@@ -39,6 +39,7 @@ SLICES: Final = (
     secrets,
     sessions,
     head,
+    export,
     delete,
     start,
     stop,

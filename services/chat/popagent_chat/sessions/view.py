@@ -78,10 +78,11 @@ async def view_of(
 async def shown(conn: Connection, thread_id: str, messages: list[StoredMessage], max_bytes: int) -> list[UiMessage]:
     """Return the UI messages with what only a view tells of them: siblings, and when a person wrote."""
     siblings = await branches.siblings_of(conn, thread_id, messages)
-    return [_ui(message, siblings.get(message.id), max_bytes) for message in messages]
+    return [ui_of(message, siblings.get(message.id), max_bytes) for message in messages]
 
 
-def _ui(message: StoredMessage, siblings: list[str] | None, max_bytes: int) -> UiMessage:
+def ui_of(message: StoredMessage, siblings: list[str] | None, max_bytes: int) -> UiMessage:
+    """Return the UI message with what only a view tells of it, in at most about `max_bytes` of JSON."""
     told: dict[str, Any] = {} if "createdAt" in message.metadata else {"createdAt": wire_time(message.created_at)}
     if siblings is not None:
         told["siblings"] = siblings

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from starlette.responses import Response
 
 from popagent_gateway.asking import Bus, CommandId, PathId
 from popagent_gateway.bodies import JsonRoute
+from popagent_gateway.export.download import Format, download
 from popagent_gateway.paging import MessageSearch, SessionPage
 from popagent_proto.chat.sessions import (
     CreateSession,
@@ -30,6 +32,9 @@ from popagent_proto.chat.sessions import (
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"], route_class=JsonRoute)
 
+FILE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A file.", "content": {"text/markdown": {}, "application/json": {}}}
+}
 # Deleting stops what runs first, for up to 10 s (DESIGN §13).
 DELETE_TIMEOUT_S = 15.0
 
@@ -56,6 +61,16 @@ async def get_session(bus: Bus, id: PathId, page: Annotated[SessionPage, Query()
 async def search_messages(bus: Bus, id: PathId, query: Annotated[MessageSearch, Query()]) -> MessageHits:  # noqa: A002
     """Search the shown branch of a session, oldest message first."""
     return await bus.ask(SearchMessages(session_id=id, **query.model_dump()))
+
+
+@router.get("/{id}/export", response_class=Response, responses=FILE)
+async def export_session(
+    bus: Bus,
+    id: PathId,  # noqa: A002
+    form: Annotated[Format, Query(alias="format")] = "markdown",
+) -> Response:
+    """Download the shown branch of a session, whole, as Markdown or as JSON."""
+    return await download(bus, id, form)
 
 
 @router.put("/{id}")
