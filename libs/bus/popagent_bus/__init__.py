@@ -1,5 +1,6 @@
 """Messages between services: ask, publish, hear, live streams and blobs over NATS."""
 
+from popagent_bus import no_websockets  # noqa: F401 (before anything imports the NATS client)
 from popagent_bus.bus import Bus
 from popagent_bus.connection import Connection, StoredMessage, StoredPage, StreamState, check_subject, unsubscribe
 from popagent_bus.handlers import Handlers, RawMessage

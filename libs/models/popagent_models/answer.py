@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 from popagent_models.assembly import Assembly
 from popagent_models.errors import ModelProviderError
@@ -33,18 +34,16 @@ class Answer:
         """Whether nothing more is expected: a `[DONE]` behind the finish reason."""
         return self.finished and self.reader.done
 
-    def feed(self, data: bytes) -> list[ModelEvent]:
-        """Return the events that `data` completes.
+    def feed(self, data: bytes) -> Iterator[ModelEvent]:
+        """Yield the events that `data` completes; take all of them.
 
         Raises:
             ModelError: The body is out of bounds or reports an error.
         """
-        events: list[ModelEvent] = []
         for payload in self.reader.feed(data):
-            events += self.assembly.take(payload)
-        if events:
-            self.started = True
-        return events
+            for event in self.assembly.take(payload):
+                self.started = True
+                yield event
 
     def end(self) -> list[ModelEvent]:
         """Return the last events, closed by `Usage` and `Finished`.

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import httpx2
 import orjson
 
 from popagent_models.errors import ModelError, UnknownModelError
 from popagent_models.failures import cut_off, error_for_status, no_answer, no_headers
 from popagent_models.profile import known_context
-from popagent_models.upstream import RefusedError, Upstream
+from popagent_models.upstream import Body, BrokenOffError, RefusedError, Upstream
 
 log = logging.getLogger(__name__)
 
@@ -196,30 +195,28 @@ async def fetch_models(upstream: Upstream, timeout_s: float = FETCH_TIMEOUT_S) -
     host = upstream.endpoint.host
     try:
         async with asyncio.timeout(timeout_s):
-            response = await upstream.get("/models", timeout_s)
+            body = await upstream.get("/models", timeout_s)
             try:
-                value = parsed(await bounded_body(response), host)
+                value = parsed(await bounded_body(body), host)
             finally:
-                await response.aclose()
+                body.close()
     except TimeoutError as error:
         raise no_headers(host, timeout_s) from error
     except RefusedError as refused:
         raise error_for_status(
             refused.status, refused.detail, host, "", refused.retry_after_s, level=logging.DEBUG
         ) from refused
-    except httpx2.HTTPError as error:
+    except BrokenOffError as error:
         raise cut_off(host) from error
     return view_of(value, host)
 
 
-async def bounded_body(response: httpx2.Response) -> bytes:
-    """Return the body, cut behind 8 MiB (which then fails to parse)."""
-    body = bytearray()
-    async for data in response.aiter_bytes():
-        body += data
-        if len(body) > LONGEST_LIST_BYTES:
-            break
-    return bytes(body)
+async def bounded_body(body: Body) -> bytes:
+    """Return all of the body, cut behind 8 MiB (which then fails to parse)."""
+    read = bytearray()
+    while len(read) <= LONGEST_LIST_BYTES and (data := await body.next()):
+        read += data
+    return bytes(read)
 
 
 def parsed(body: bytes, host: str) -> Any:

@@ -11,7 +11,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-import httpx2
 import orjson
 
 from popagent_kit.errors import RateLimitedError
@@ -24,7 +23,7 @@ from popagent_models.failures import cut_off, error_for_status, fell_silent
 from popagent_models.profile import profile_for
 from popagent_models.request import ModelRequest
 from popagent_models.trace import CallSpan
-from popagent_models.upstream import RefusedError, Upstream
+from popagent_models.upstream import Body, BrokenOffError, RefusedError, Upstream
 from popagent_models.usage import UsageRecord, UsageSink
 
 log = logging.getLogger(__name__)
@@ -133,17 +132,16 @@ class ModelClient:
                 call.admitted(waited_s)
                 while True:
                     try:
-                        response = await self._open(call)
+                        body = await self._open(call)
                         try:
-                            chunks = response.aiter_bytes()
-                            while (data := await self._read(chunks, call)) is not None:
+                            while data := await self._read(body, call):
                                 for event in call.answer.feed(data):
                                     call.note_first()
                                     yield event
                             for event in call.end():
                                 yield event
                         finally:
-                            await response.aclose()
+                            body.close()
                         break
                     except ModelError as failure:
                         await self._pause_before_retry(call, failure)
@@ -155,7 +153,7 @@ class ModelClient:
             await self._keep_record(call.record)
             await upstream.returned()
 
-    async def _open(self, call: Call) -> httpx2.Response:
+    async def _open(self, call: Call) -> Body:
         """Send the request; a server that refuses one of our optional fields is asked again without it."""
         call.begin_attempt()
         body = self._dialect.apply(call.request.body())
@@ -179,22 +177,22 @@ class ModelClient:
         # Local servers load the model and read the prompt before they send a header.
         return call.profile.idle_timeout_s if call.upstream.endpoint.is_loopback else HEADER_TIMEOUT_S
 
-    async def _read(self, chunks: AsyncIterator[bytes], call: Call) -> bytes | None:
-        """Return the next bytes, None at the end; any byte counts as life, heartbeats included."""
+    async def _read(self, body: Body, call: Call) -> bytes:
+        """Return the next bytes, none at the end; any byte counts as life, heartbeats included."""
         answer = call.answer
         idle_s = self.timeouts.idle_s or call.profile.idle_timeout_s
         if answer.finished:
             idle_s = DRAIN_S if answer.closed else min(idle_s, USAGE_GRACE_S)
         try:
             async with asyncio.timeout(idle_s):
-                return await anext(chunks, None)
+                return await body.next()
         except TimeoutError as error:
             if answer.finished:
-                return None
+                return b""
             raise fell_silent(call.host, idle_s) from error
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
+        except BrokenOffError as error:
             if answer.finished:
-                return None
+                return b""
             raise cut_off(call.host) from error
 
     async def _pause_before_retry(self, call: Call, failure: ModelError) -> None:

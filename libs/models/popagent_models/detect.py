@@ -7,13 +7,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-import httpx2
-
 from popagent_models import well_known
 from popagent_models.endpoint import Endpoint
 from popagent_models.errors import ModelError
 from popagent_models.probe import listing, names_in
-from popagent_models.upstream import RefusedError, Upstream
+from popagent_models.upstream import BrokenOffError, RefusedError, Upstream
 
 LOOPBACK: Final = "127.0.0.1"
 WITHIN_S: Final = 0.9
@@ -67,7 +65,7 @@ async def _ask(at: Endpoint, name: str) -> Detected | None:
         # Anything may answer 401 there; only who speaks JSON is taken for a server that wants its key.
         wants_key = refused.status in {401, 403} and refused.detail.lstrip().startswith("{")
         return Detected(name, at.url, (), needs_key=True) if wants_key else None
-    except (ModelError, httpx2.HTTPError):
+    except (ModelError, BrokenOffError):
         return None
     finally:
         await upstream.close()

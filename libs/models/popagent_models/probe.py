@@ -11,7 +11,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
-import httpx2
 import orjson
 
 from popagent_kit.errors import AppError
@@ -20,13 +19,19 @@ from popagent_models.client import ModelClient, Timeouts
 from popagent_models.endpoint import Endpoint
 from popagent_models.errors import ModelError, ModelTimeoutError
 from popagent_models.request import ModelRequest, Origin
-from popagent_models.upstream import RefusedError, Upstream
+from popagent_models.upstream import BrokenOffError, RefusedError, Upstream
 from popagent_proto.chat.models import ConnectionClass
 
 CONNECT_S: Final = 3.0
 LIST_S: Final = 4.0
 WORDS_S: Final = 10.0
 MOST_TOKENS: Final = 16
+REASONS: Final[tuple[tuple[type[BaseException], ConnectionClass], ...]] = (
+    (ssl.SSLError, "tls"),
+    (socket.gaierror, "dns"),
+    (TimeoutError, "timeout"),
+    (OSError, "refused"),
+)
 QUESTION: Final = "Reply with one word: ready"
 
 
@@ -74,16 +79,16 @@ async def listing(upstream: Upstream, timeout_s: float) -> Any:
 
     Raises:
         RefusedError: Another status than 200.
-        ModelError, httpx2.HTTPError, TimeoutError: No answer, or none in time.
+        ModelError, BrokenOffError, TimeoutError: No answer, or none in time.
     """
     async with asyncio.timeout(timeout_s):
-        response = await upstream.get("/models", timeout_s)
+        body = await upstream.get("/models", timeout_s)
         try:
-            body = await bounded_body(response)
+            listed = await bounded_body(body)
         finally:
-            await response.aclose()
+            body.close()
     try:
-        return orjson.loads(body)
+        return orjson.loads(listed)
     except orjson.JSONDecodeError:
         return None
 
@@ -105,7 +110,7 @@ async def _listed(client: ModelClient, at: Endpoint) -> tuple[str, ...] | Found:
         return _refused(refused, at)
     except (TimeoutError, ModelTimeoutError):
         return Found("timeout", _too_slow(at, LIST_S))
-    except (ModelError, httpx2.HTTPError) as error:
+    except (ModelError, BrokenOffError) as error:
         kind = why_unreachable(error)
         return Found(kind, _unreachable(kind, at)) if kind else Found("not-openai", _not_openai(at))
     if names is None:
@@ -164,18 +169,11 @@ def _kind_of(error: AppError) -> ConnectionClass:
 
 def why_unreachable(error: BaseException) -> ConnectionClass | None:
     """Return why there was no connection, from whatever lies behind `error`; None when there was one."""
-    for cause in _behind(error):
-        if isinstance(cause, ssl.SSLError):
-            return "tls"
-        if isinstance(cause, socket.gaierror):
-            return "dns"
-        if isinstance(cause, TimeoutError | httpx2.TimeoutException):
-            return "timeout"
-        if isinstance(cause, ConnectionRefusedError | httpx2.ConnectError):
-            # Inner causes say more: the same class stands for a certificate and for a closed port.
-            inner = [why_unreachable(each) for each in (cause.__cause__, cause.__context__) if each is not None]
-            return next((kind for kind in inner if kind is not None), "refused")
-    return None
+    causes = list(_behind(error))
+    # In this order: what the others stand in is an OSError too.
+    kind = next((kind for reason, kind in REASONS if any(isinstance(cause, reason) for cause in causes)), None)
+    was_cut = any(isinstance(cause, ConnectionResetError) for cause in causes)
+    return None if kind == "refused" and was_cut else kind
 
 
 def _behind(error: BaseException) -> Iterator[BaseException]:

@@ -1,8 +1,4 @@
-"""The wire to the model server. The only module that imports the vendor's client; it is used for requests alone.
-
-Its own stream and response objects are never touched: they cost several times what parsing costs, and give up on
-answers that are common in the wild.
-"""
+"""The wire to the model server: the only module that knows the HTTP client."""
 
 from __future__ import annotations
 
@@ -10,10 +6,11 @@ import asyncio
 import functools
 import logging
 import ssl
-from typing import Any, Final
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import httpx2
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
+import aiohttp
 
 from popagent_models.endpoint import Endpoint
 from popagent_models.errors import ModelConfigurationError, ModelError
@@ -21,19 +18,6 @@ from popagent_models.failures import no_headers, retry_after, unreachable
 
 log = logging.getLogger(__name__)
 
-# What may leave this machine; the client would add platform details and, from its own variables, foreign identities.
-HEADERS_SENT: Final = frozenset(
-    {
-        "host",
-        "content-length",
-        "content-type",
-        "transfer-encoding",
-        "connection",
-        "accept",
-        "accept-encoding",
-        "user-agent",
-    }
-)
 LONGEST_DETAIL: Final = 64 * 1024
 KEEP_ALIVE_S: Final = 30.0
 
@@ -48,10 +32,30 @@ class RefusedError(Exception):
         self.retry_after_s = retry_after_s
 
 
-@functools.cache
-def trusted(trust_env: bool) -> ssl.SSLContext:
-    """Return the one TLS context of the process: reading the certificates takes a tenth of a second."""
-    return httpx2.create_ssl_context(trust_env=trust_env)
+class BrokenOffError(Exception):
+    """The connection ended before the body did."""
+
+
+class Body:
+    """The body of a success as it arrives; whoever has it closes it."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def next(self) -> bytes:
+        """Return what has come, as soon as something has; nothing at the end.
+
+        Raises:
+            BrokenOffError: The rest will not come.
+        """
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise BrokenOffError from error
+
+    def close(self) -> None:
+        """Let go of the connection: it is kept for another request when the body was read to its end."""
+        self._response.close()
 
 
 class Upstream:
@@ -61,54 +65,32 @@ class Upstream:
         self.endpoint = endpoint
         self.in_use = 0
         self.retired = False
-        self._http = httpx2.AsyncClient(
-            # A proxy of the environment must not come between us and this machine.
-            trust_env=not endpoint.is_loopback,
-            verify=trusted(not endpoint.is_loopback),
-            follow_redirects=False,
-            timeout=httpx2.Timeout(None, connect=connect_timeout_s),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEEP_ALIVE_S),
-            event_hooks={"request": [self._only_known_headers]},
-        )
-        self._client = AsyncOpenAI(
-            # The client insists on a key; the hook above sends ours, or none.
-            api_key=endpoint.key or "none",
-            base_url=endpoint.url,
-            max_retries=0,
-            timeout=httpx2.Timeout(None, connect=connect_timeout_s),
-            http_client=self._http,
-        )
+        self.closed = False
+        self._connect_timeout_s = connect_timeout_s
+        # What may leave this machine, and nothing besides. Compressed bodies would be unpacked without a bound.
+        self._headers = {"user-agent": "popagent", "accept-encoding": "identity"}
+        if endpoint.key:
+            self._headers["authorization"] = f"Bearer {endpoint.key}"
+        self._session: aiohttp.ClientSession | None = None
 
-    async def open_stream(self, body: bytes, timeout_s: float) -> httpx2.Response:
-        """Post a chat request and return the response once its headers are there; the caller closes it.
+    async def open_stream(self, body: bytes, timeout_s: float) -> Body:
+        """Post a chat request and return the answer once its headers are there.
 
         Raises:
             RefusedError: The status is not a success.
             ModelError: There is no connection, or no answer within `timeout_s`.
         """
-        headers = {"content-type": "application/json", "accept": "text/event-stream"}
-        return await self._send(
-            self._client.post(
-                "/chat/completions",
-                cast_to=httpx2.Response,
-                content=body,
-                options={"headers": headers},
-                stream=True,
-                stream_cls=None,
-            ),
-            timeout_s,
-        )
+        return await self._send("POST", "/chat/completions", timeout_s, "text/event-stream", body)
 
-    async def get(self, path: str, timeout_s: float) -> httpx2.Response:
-        """Get `path`; the body is not read yet."""
-        return await self._send(
-            self._client.get(path, cast_to=httpx2.Response, stream=True, stream_cls=None),
-            timeout_s,
-        )
+    async def get(self, path: str, timeout_s: float) -> Body:
+        """Get `path`; raises as `open_stream` does."""
+        return await self._send("GET", path, timeout_s, "application/json")
 
     async def close(self) -> None:
         """Close every connection, also those in use."""
-        await self._client.close()
+        self.closed = True
+        if self._session is not None:
+            await self._session.close()
 
     async def retire(self) -> None:
         """Close once the last call has ended."""
@@ -122,40 +104,87 @@ class Upstream:
         if self.retired and self.in_use == 0:
             await self.close()
 
-    async def _send(self, call: Any, timeout_s: float) -> httpx2.Response:
+    async def _send(self, method: str, path: str, timeout_s: float, accept: str, body: bytes | None = None) -> Body:
         host = self.endpoint.host
+        headers = {**self._headers, "accept": accept}
+        if body is not None:
+            headers["content-type"] = "application/json"
+        if self._session is None:
+            self._session = self._connections()
         try:
             async with asyncio.timeout(timeout_s):
-                response: httpx2.Response = await call
-                return response
-        except APIStatusError as error:
-            detail = error.response.text[:LONGEST_DETAIL]
-            raise RefusedError(error.status_code, detail, retry_after(error.response.headers)) from error
-        except APITimeoutError as error:
-            raise unreachable(host) from error
-        except APIConnectionError as error:
-            raise self._connection_error(error) from error
+                response = await self._session.request(
+                    method, self.endpoint.url + path, data=body, headers=headers, allow_redirects=False
+                )
+                if 200 <= response.status < 300:
+                    return Body(response)
+                try:
+                    detail = (await response.content.read(LONGEST_DETAIL)).decode("utf-8", "replace")
+                finally:
+                    response.close()
+        except (aiohttp.ClientError, ValueError) as error:
+            raise self._not_sent(error) from plain(error)
         except TimeoutError as error:
             raise no_headers(host, timeout_s) from error
+        raise RefusedError(response.status, detail, retry_after(response.headers))
 
-    def _connection_error(self, error: APIConnectionError) -> ModelError:
-        cause = error.__cause__
+    def _not_sent(self, error: Exception) -> ModelError:
         log.warning(
-            "no connection to the model server", extra={"host": self.endpoint.host, "cause": type(cause).__name__}
+            "no connection to the model server", extra={"host": self.endpoint.host, "cause": type(error).__name__}
         )
-        if isinstance(cause, httpx2.InvalidURL | httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
+        if isinstance(error, aiohttp.InvalidURL) or not isinstance(error, aiohttp.ClientError):
             return ModelConfigurationError(
                 "POPAGENT_MODEL_URL or POPAGENT_MODEL_KEY, or the connection in the settings, holds characters "
                 "that cannot be sent."
             )
         return unreachable(self.endpoint.host)
 
-    async def _only_known_headers(self, request: httpx2.Request) -> None:
-        for name in list(request.headers):
-            if name.lower() not in HEADERS_SENT:
-                del request.headers[name]
-        request.headers["user-agent"] = "popagent"
-        # Compressed bodies would be unpacked without a bound.
-        request.headers["accept-encoding"] = "identity"
-        if self.endpoint.key:
-            request.headers["authorization"] = f"Bearer {self.endpoint.key}"
+    def _connections(self) -> aiohttp.ClientSession:
+        tls = trusted(trust_env=not self.endpoint.is_loopback) if self.endpoint.url.startswith("https:") else True
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=tls),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout_s),
+            proxy=proxy_for(self.endpoint),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
+
+def plain(error: Exception) -> Exception:
+    """Return why there is no connection as the system said it, so that its kinds can be told apart."""
+    if not isinstance(error, aiohttp.ClientConnectorError):
+        return error
+    if isinstance(error.os_error, ConnectionResetError):
+        return ssl.SSLError("the server hung up during the TLS handshake")
+    return error.os_error
+
+
+@functools.cache
+def trusted(*, trust_env: bool) -> ssl.SSLContext:
+    """Return the one TLS context of the process: reading the certificates takes a tenth of a second."""
+    import httpx2  # noqa: PLC0415 (finds the certificates of every system; most endpoints need none)
+
+    return httpx2.create_ssl_context(trust_env=trust_env)
+
+
+def proxy_for(endpoint: Endpoint) -> str | None:
+    """Return the proxy that the environment names for this endpoint; none may come between us and this machine.
+
+    Raises:
+        ModelConfigurationError: It is of a kind that we do not speak.
+    """
+    parts = urlsplit(endpoint.url)
+    if endpoint.is_loopback or proxy_bypass(parts.hostname or ""):
+        return None
+    known = getproxies()
+    found = known.get(parts.scheme) or known.get("all")
+    if found is None:
+        return None
+    if "://" not in found:
+        found = f"http://{found}"
+    if urlsplit(found).scheme not in {"http", "https"}:
+        raise ModelConfigurationError(
+            f"The environment names a proxy for {parts.scheme} that is not an HTTP proxy. "
+            f"Set {parts.scheme.upper()}_PROXY to one, or the model server's host in NO_PROXY."
+        )
+    return found

@@ -145,8 +145,8 @@ def test_an_error_object_is_raised_by_its_code(payload: dict[str, Any], kind: ty
 
 def test_a_json_answer_needs_no_finish_reason_but_content() -> None:
     complete, blank = Answer(REQUEST, "host"), Answer(REQUEST, "host")
-    complete.feed(b'{"choices":[{"message":{"content":"hi"}}]}')
-    blank.feed(b'{"status":"ok"}')
+    list(complete.feed(b'{"choices":[{"message":{"content":"hi"}}]}'))
+    list(blank.feed(b'{"status":"ok"}'))
 
     assert complete.end()[0] == TextDelta("hi")
     with pytest.raises(ModelProviderError):

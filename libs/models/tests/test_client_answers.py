@@ -119,7 +119,6 @@ async def test_what_is_sent_is_the_request_and_nothing_about_this_machine(
         "host",
         "content-length",
         "content-type",
-        "connection",
         "accept",
         "accept-encoding",
         "user-agent",

@@ -180,6 +180,7 @@ async def test_silence_in_the_middle_keeps_the_text_and_ends_in_the_idle_timeout
     assert heard.text == "one two"
     assert isinstance(heard.error, ModelTimeoutError)
     assert heard.error.started
+    await client.close()
 
 
 async def test_heartbeats_keep_a_slow_answer_alive_beyond_the_idle_timeout(server: ModelServer) -> None:
@@ -191,6 +192,7 @@ async def test_heartbeats_keep_a_slow_answer_alive_beyond_the_idle_timeout(serve
 
     assert (heard.text, heard.error) == ("worth the wait", None)
     assert time.perf_counter() - begun > 0.5
+    await client.close()
 
 
 async def test_a_slow_header_does_not_count_against_the_idle_timeout(server: ModelServer) -> None:
@@ -200,6 +202,7 @@ async def test_a_slow_header_does_not_count_against_the_idle_timeout(server: Mod
     heard = await ask(client)
 
     assert (heard.text, heard.error) == ("slow start", None)
+    await client.close()
 
 
 async def test_a_server_that_is_not_there_is_a_plain_sentence() -> None:
@@ -211,6 +214,7 @@ async def test_a_server_that_is_not_there_is_a_plain_sentence() -> None:
 
     assert isinstance(heard.error, ModelProviderError)
     assert heard.error.message == f"The model server at {endpoint(url).host} cannot be reached. Is it running?"
+    await client.close()
 
 
 async def test_no_model_connected_is_a_configuration_error() -> None:

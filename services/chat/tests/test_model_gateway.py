@@ -130,8 +130,8 @@ async def test_a_run_keeps_its_server_while_another_is_saved_and_then_it_is_clos
     await asyncio.gather(*page.endpoints._closing)
 
     assert (said, later.route.model) == ("hello", "small-model")
-    assert upstream._http.is_closed
-    assert not later.client.upstream()._http.is_closed
+    assert upstream.closed
+    assert not later.client.upstream().closed
     later.release()
 
 
