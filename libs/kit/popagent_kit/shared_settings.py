@@ -63,7 +63,7 @@ class ModelEndpointSettings(Settings):
         "POPAGENT_MODEL_URL",
         None,
         description="Base URL of an OpenAI-compatible server, for example http://127.0.0.1:11434/v1;"
-        " unset, the embedded model answers.",
+        " unset, the one saved in the page answers, else the embedded model.",
     )
     model_key: SecretStr | None = setting(
         "POPAGENT_MODEL_KEY", None, description="Key of the model server; sent as a bearer token.", secret=True

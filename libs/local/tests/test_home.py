@@ -89,6 +89,12 @@ def test_a_taken_port_gives_another_and_a_free_one_is_kept(tmp_path: Path) -> No
     assert ports.take("postgres") != first
 
 
+def test_a_port_where_model_servers_are_looked_for_is_never_taken() -> None:
+    ports = Ports({"chat": 20_128})
+
+    assert ports.take("chat") != 20_128
+
+
 def test_a_log_file_stays_within_its_bound(tmp_path: Path) -> None:
     file = LogFile(tmp_path / "logs" / "chat.log", max_bytes=1_000)
 
