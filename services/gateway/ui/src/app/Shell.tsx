@@ -39,10 +39,10 @@ export function Shell({ children }: { children: ReactNode }) {
           <Logo />
           <span className="label">popagent</span>
         </Link>
-        <button type="button" className="finder" aria-label="Go to or do" onClick={() => setOverlay("palette")}>
+        <button type="button" className="finder" title="Go to or do" onClick={() => setOverlay("palette")}>
           <Icon name="search" />
           <span className="label grow">Go to or do</span>
-          <kbd>{spell("mod+k").replace("+", " ")}</kbd>
+          <kbd aria-hidden="true">{spell("mod+k").replace("+", " ")}</kbd>
         </button>
         <div className="nav">
           {PLACES.map(({ path, label, icon, group }) => (

@@ -1,4 +1,4 @@
-import { type ReactNode, Suspense, lazy, memo, useId, useState } from "react";
+import { type ReactNode, Suspense, memo, useId, useState } from "react";
 import { Link } from "wouter";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
@@ -6,9 +6,8 @@ import { type State, StateGlyph } from "../ui/StateGlyph";
 import { clock, count, duration, exactly, plural } from "../ui/words";
 import { Branches } from "./Branches";
 import { ToolLine } from "./ToolLine";
+import { LateMarkdown } from "./loadMarkdown";
 import { type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
-
-const Markdown = lazy(() => import("./Markdown"));
 
 export interface AnswerActions {
   regenerate: (messageId: string) => void;
@@ -68,7 +67,7 @@ function PartView({ part, isGrowing }: { part: Part; isGrowing: boolean }) {
     return (
       <div className="event">
         <Suspense fallback={<p className="prose raw">{part.text}</p>}>
-          <Markdown text={part.text} isGrowing={isGrowing} />
+          <LateMarkdown text={part.text} isGrowing={isGrowing} />
         </Suspense>
       </div>
     );

@@ -3,6 +3,7 @@ import { useLocation } from "wouter";
 import "./chat.css";
 import { Conversation } from "./Conversation";
 import { SessionList } from "./SessionList";
+import { loadMarkdown } from "./loadMarkdown";
 import { chatSession } from "./session";
 
 const LAST = "popagent.last-chat";
@@ -22,6 +23,9 @@ export function ChatScreen({ id }: { id: string | null }) {
     // On a phone the list is a page of its own.
     if (id === null && !matchMedia(PHONE).matches) navigate(`/chat/${lastChat() ?? "new"}${location.search}`, { replace: true });
   }, [id, isNew, navigate]);
+
+  // After the composer can be used, and before an answer needs it.
+  useEffect(() => void loadMarkdown(), []);
 
   const onBegun = useCallback(() => {
     navigate(`/chat/${freshId}`, { replace: true });

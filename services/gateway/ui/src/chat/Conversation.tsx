@@ -64,9 +64,10 @@ export function Conversation({
   const send = useCallback(
     (words: string, edits: string | null = null) => {
       const said = words.trim();
-      if (!said || session.isBusy) return;
+      if (!said || session.isBusy) return false;
       stick.pin();
       void session.send(said, { model, workspaceId: state.summary ? null : workspaceId }, edits);
+      return true;
     },
     [session, model, workspaceId, state.summary, stick.pin],
   );
@@ -87,8 +88,8 @@ export function Conversation({
         stick.pin();
         void session.regenerate(id, model);
       },
-      goOn: () => send("Go on from where you stopped."),
-      edit: (id, changed) => send(changed, id),
+      goOn: () => void send("Go on from where you stopped."),
+      edit: (id, changed) => void send(changed, id),
       switchTo: (id) => {
         stick.release();
         session.switchTo(id).catch((error: unknown) => say(sentence(error)));
@@ -158,7 +159,7 @@ export function Conversation({
               </button>
             </div>
           )}
-          {state.phase === "ready" && messages.length === 0 && !runs && <Welcome onAsk={send} />}
+          {state.phase === "ready" && messages.length === 0 && !runs && <Welcome onAsk={(words) => void send(words)} />}
           {state.hasOlder && <Older session={session} scroller={scroller} />}
           <Transcript messages={messages} isRunning={runs} actions={actions} />
           {runs && messages.at(-1)?.role === "user" && <Waiting />}
@@ -187,9 +188,7 @@ export function Conversation({
           text={text}
           onText={write}
           onSend={() => {
-            const words = text;
-            write("");
-            send(words);
+            if (send(text)) write("");
           }}
           onStop={stop}
           isRunning={runs}

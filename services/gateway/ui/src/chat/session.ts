@@ -44,6 +44,9 @@ export class ChatSession {
   private following = false;
   private submitting = false;
   private loading: Promise<void> | null = null;
+  private queued: Promise<void> | null = null;
+  /** Rises when a turn begins to be read here: what was asked for before that is older than what is shown. */
+  private epoch = 0;
   private wakeUp: (() => void) | null = null;
   /** Nothing of it is stored yet. */
   private isUnstored: boolean;
@@ -115,14 +118,26 @@ export class ChatSession {
 
   /** Show what is stored: newest page, and what was loaded before it where it fits. */
   private reload(): Promise<void> {
-    this.loading ??= this.load().finally(() => {
-      this.loading = null;
-    });
-    return this.loading;
+    if (!this.loading) {
+      this.loading = this.load().finally(() => {
+        this.loading = null;
+      });
+      return this.loading;
+    }
+    // The answer on its way may be older than the reason for this call; one more is enough for all who ask now.
+    this.queued ??= this.loading
+      .catch(() => {}) // whoever asked for that one hears of it
+      .then(() => {
+        this.queued = null;
+        return this.reload();
+      });
+    return this.queued;
   }
 
   private async load(): Promise<void> {
+    const epoch = this.epoch;
     const view = await api.get<SessionView>(`/api/sessions/${this.id}${query({ limit: PAGE })}`);
+    if (epoch !== this.epoch) return;
     const page = view.messages as unknown as Message[];
     const { messages, continues } = withNewest(this.chat.messages, page);
     if (!continues) this.previousCursor = view.previousCursor;
@@ -135,7 +150,8 @@ export class ChatSession {
   private learn(view: SessionView): void {
     const { messages: _, previousCursor: __, nextCursor: ___, ...summary } = view;
     this.isUnstored = false;
-    this.set({ summary });
+    const known = this.state.summary;
+    if (!known || known.updatedAt <= summary.updatedAt || known.revision < summary.revision) this.set({ summary });
   }
 
   /** Put the messages before the loaded ones above them. */
@@ -223,6 +239,7 @@ export class ChatSession {
     text: string,
   ): Promise<void> {
     this.submitting = true;
+    this.epoch++;
     this.cut = null;
     this.refusal = null;
     this.set({ refused: null });
@@ -243,7 +260,7 @@ export class ChatSession {
       this.submitting = false;
     }
     const cut = this.cut as CutError | null;
-    if (cut || this.state.summary?.runningTurnId) await this.follow();
+    if (cut) await this.follow();
     else await this.finish();
   }
 
@@ -273,6 +290,7 @@ export class ChatSession {
   async follow(): Promise<void> {
     if (this.isBusy) return;
     this.following = true;
+    this.epoch++;
     try {
       for (let wait = FIRST_WAIT_MS; ; ) {
         const startedAt = performance.now();

@@ -1,0 +1,185 @@
+"""A turn outlives whatever happens to the page that watches it: reloads, lost networks, killed processes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.async_api import Page, expect
+
+from popagent_testing.model_replies import Reply
+from tests.browser.browser import Recorder
+from tests.browser.chats import (
+    answers,
+    composer,
+    ended,
+    is_whole_so_far,
+    numbered,
+    open_chat,
+    say,
+    slowly,
+    wait_for_words,
+    written,
+)
+from tests.browser.conftest import NewPage
+from tests.suite import Suite
+
+pytestmark = pytest.mark.timeout(180)
+
+# What Chromium says on the console when a server is gone.
+GONE = ("ERR_", "status of 50")
+
+
+async def test_twenty_reloads_at_random_moments_lose_and_double_nothing(suite: Suite, page: Page) -> None:
+    suite.model.script(slowly("reload", count=1_500, delay_s=0.012))
+    chance = random.Random(20)  # noqa: S311 (moments, no secrets)
+    await open_chat(page)
+    await say(page, "reload me often")
+
+    before = 0
+    for _ in range(20):
+        await page.wait_for_timeout(chance.uniform(0, 400))
+        await page.reload()
+        await wait_for_words(page, min(before + 1, 1_500))
+        words = await written(page)
+        assert is_whole_so_far(words)
+        assert len(words) >= before
+        before = len(words)
+
+    await ended(page, timeout_ms=60_000)
+    assert await written(page) == numbered(1_500).split()
+    await expect(answers(page)).to_have_count(1)
+
+
+async def test_a_killed_gateway_is_a_pause_in_the_text(suite: Suite, page: Page, recorder: Recorder) -> None:
+    recorder.forgive(*GONE)
+    suite.model.script(slowly("gateway", count=700))
+    await open_chat(page)
+    await say(page, "watch the gateway die")
+    await wait_for_words(page, 50)
+
+    await suite.restart("gateway")
+
+    await ended(page, timeout_ms=60_000)
+    assert await written(page) == numbered(700).split()
+    await expect(page.get_by_text("Connection lost")).to_have_count(0)
+
+
+async def test_a_killed_chat_service_interrupts_the_answer_in_words(
+    suite: Suite, page: Page, recorder: Recorder
+) -> None:
+    recorder.forgive(*GONE)
+    suite.model.script(slowly("chat service", count=3_000))
+    await open_chat(page)
+    await say(page, "watch the chat service die")
+    await wait_for_words(page, 50)
+
+    await suite.restart("chat")
+
+    await ended(page, "Interrupted", timeout_ms=40_000)
+    assert is_whole_so_far(await written(page))
+    await expect(answers(page).last.locator(".reason.is-wait")).to_contain_text("interrupted")
+    suite.model.reset()
+    suite.model.set_default(Reply(text="here again"))
+    await answers(page).last.get_by_role("button", name="Continue").click()
+    await expect(page.get_by_text("here again")).to_be_visible(timeout=20_000)
+    await ended(page)
+
+
+@dataclass
+class Cable:
+    """A TCP relay to the gateway that can be unplugged: open connections die, new ones are refused."""
+
+    target: int
+    port: int = 0
+    plugged: bool = True
+    writers: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    async def relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.plugged:
+            writer.transport.abort()
+            return
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
+        ends = {writer, far_writer}
+        self.writers |= ends
+        await asyncio.gather(_pour(reader, far_writer), _pour(far_reader, writer))
+        self.writers -= ends
+
+    def unplug(self) -> None:
+        self.plugged = False
+        for writer in self.writers:
+            writer.transport.abort()
+
+
+async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+
+
+@asynccontextmanager
+async def cable_to(port: int) -> AsyncIterator[Cable]:
+    cable = Cable(port)
+    server = await asyncio.start_server(cable.relay, "127.0.0.1", 0)
+    cable.port = server.sockets[0].getsockname()[1]
+    try:
+        yield cable
+    finally:
+        cable.unplug()
+        server.close()
+
+
+async def test_a_lost_network_is_said_and_the_answer_is_joined_again(
+    suite: Suite, new_page: NewPage, recorder: Recorder
+) -> None:
+    recorder.forgive(*GONE)
+    suite.model.script(slowly("cable", count=900))
+    async with cable_to(suite.port) as cable:
+        recorder.base_url = f"http://127.0.0.1:{cable.port}"
+        page = await new_page(base_url=recorder.base_url)
+        await open_chat(page)
+        await say(page, "pull the cable")
+        await wait_for_words(page, 50)
+
+        cable.unplug()
+        await expect(page.get_by_text("Connection lost").first).to_be_visible()
+        # What is written meanwhile waits; it cannot be sent while a turn runs.
+        await composer(page).fill("for later")
+        cable.plugged = True
+
+        await ended(page, timeout_ms=60_000)
+        assert await written(page) == numbered(900).split()
+        await expect(page.get_by_text("Connection lost")).to_have_count(0)
+        await expect(composer(page)).to_have_value("for later")
+
+
+async def test_words_sent_into_a_dead_network_are_sent_once_or_given_back(
+    suite: Suite, new_page: NewPage, recorder: Recorder
+) -> None:
+    recorder.forgive(*GONE)
+    suite.model.set_default(Reply(text="an answer"))
+    async with cable_to(suite.port) as cable:
+        recorder.base_url = f"http://127.0.0.1:{cable.port}"
+        page = await new_page(base_url=recorder.base_url)
+        await open_chat(page)
+        await say(page, "before the cut")
+        await ended(page)
+
+        cable.unplug()
+        await composer(page).fill("into the dark")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("Connection lost").first).to_be_visible()
+        cable.plugged = True
+
+        await expect(page.get_by_text("Nothing was sent")).to_be_visible(timeout=20_000)
+        await expect(composer(page)).to_have_value("into the dark")
+        await page.keyboard.press("Enter")
+        await expect(answers(page)).to_have_count(2)
+        await ended(page)
+        await expect(page.get_by_role("article", name="You")).to_have_count(2)
