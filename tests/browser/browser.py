@@ -33,6 +33,11 @@ PHONE: Final[dict[str, Any]] = {
 SERIOUS: Final = ("serious", "critical")
 
 
+_AXE: Final = """([within, rules]) => axe.run(within, {
+  resultTypes: ['violations'], ...(rules ? {runOnly: {type: 'rule', values: rules}} : {}),
+}).then(result => result.violations)"""
+
+
 def missing(reason: str) -> None:
     """Skip, saying why; in CI what is missing is a failure."""
     if os.environ.get("CI") == "true":
@@ -96,11 +101,13 @@ class Recorder:
 
 
 async def axe(page: Page, *, within: str = "html") -> None:
-    """Fail on what axe-core calls serious or critical in the page as it is now."""
+    """Fail on what axe-core calls serious or critical in the page as it is; contrast is looked at in both themes."""
     await page.evaluate(_axe_source())
-    found = await page.evaluate(
-        "within => axe.run(within, {resultTypes: ['violations']}).then(result => result.violations)", within
-    )
+    found = await page.evaluate(_AXE, [within, None])
+    before = await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    await page.emulate_media(color_scheme="light" if before else "dark", reduced_motion="reduce")
+    found += await page.evaluate(_AXE, [within, ["color-contrast"]])
+    await page.emulate_media(color_scheme="dark" if before else "light")
     bad = [each for each in found if each["impact"] in SERIOUS]
     told = [
         f"{each['id']} ({each['impact']}): {each['help']}\n  "

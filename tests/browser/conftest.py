@@ -82,9 +82,7 @@ async def new_page(
     ) -> Page:
         address = base_url or suite.base_url
         stored = chromium.storage(address, suite.key) if signed_in else None
-        context = await chrome.new_context(
-            **{**chromium.DESKTOP, **options}, base_url=address, storage_state=stored
-        )
+        context = await chrome.new_context(**{**chromium.DESKTOP, **options}, base_url=address, storage_state=stored)
         contexts.append(context)
         context.set_default_timeout(15_000)
         context.on("page", recorder.watch)
