@@ -83,11 +83,12 @@ async def shown(conn: Connection, thread_id: str, messages: list[StoredMessage],
 
 def ui_of(message: StoredMessage, siblings: list[str] | None, max_bytes: int) -> UiMessage:
     """Return the UI message with what only a view tells of it, in at most about `max_bytes` of JSON."""
-    told: dict[str, Any] = {} if "createdAt" in message.metadata else {"createdAt": wire_time(message.created_at)}
+    # An answer says it itself, in the stream as when it is stored.
+    told: dict[str, Any] = {"createdAt": wire_time(message.created_at)} if message.role == "user" else {}
     if siblings is not None:
         told["siblings"] = siblings
     ui = fitted(message.ui(), max_bytes)
-    return {**ui, "metadata": {**ui.get("metadata", {}), **told}}
+    return {**ui, "metadata": {**ui.get("metadata", {}), **told}} if told else ui
 
 
 async def _page(conn: Connection, thread_id: str, place: Place, limit: int) -> _Page:
