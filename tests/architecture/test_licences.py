@@ -10,7 +10,7 @@ from popagent_kit.settings import clone_root
 
 ROOT = clone_root() or Path()
 PERMISSIVE = {
-    *("0BSD", "BSD License", "BSD-2-Clause", "BSD-3-Clause", "3-Clause BSD License", "MIT", "MIT License"),
+    *("0BSD", "BSD License", "BSD-2-Clause", "BSD-3-Clause", "3-Clause BSD License", "MIT", "MIT-0", "MIT License"),
     *("Apache-2.0", "Apache Software License", "MIT-0", "PSF-2.0", "Python Software Foundation License"),
     *("Zlib", "CC0-1.0"),
 }

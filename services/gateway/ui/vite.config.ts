@@ -11,6 +11,8 @@ export default defineConfig({
     outDir: "../popagent_gateway/static",
     emptyOutDir: true,
     manifest: true,
+    // Whoever is given the page is given the licences of what is in it.
+    license: { fileName: "licences.md" },
     target: "es2022",
     // Everything is a file of its own: the policy of the pages allows no data: script and no inline style.
     assetsInlineLimit: 0,
