@@ -1,12 +1,11 @@
-import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { Icon, type IconName, Logo } from "../ui/Icon";
 import { Toasts } from "../ui/toasts";
 import { HealthBanner } from "./HealthBanner";
+import { Now } from "./Now";
 import { KeyList, Palette } from "./Palette";
 import { listenForKeys, spell, useCommands } from "./commands";
-import { healthQuery } from "./queries";
 
 const PLACES: { path: string; label: string; icon: IconName; keys: string; group: string | null }[] = [
   { path: "/chat", label: "Chat", icon: "chat", keys: "g c", group: null },
@@ -74,20 +73,5 @@ export function Shell({ children }: { children: ReactNode }) {
       {overlay === "palette" && <Palette onClose={() => setOverlay(null)} />}
       {overlay === "keys" && <KeyList onClose={() => setOverlay(null)} />}
     </div>
-  );
-}
-
-/** At the foot of the rail: how the suite is. */
-function Now() {
-  const health = useQuery(healthQuery);
-  const services = health.data?.services ?? [];
-  const ready = services.filter((service) => service.ready).length;
-  return (
-    <section className="now" aria-label="Now">
-      <Link href="/settings/health" className="line" title="How every service is">
-        <Icon name={health.data?.ready === false ? "alert" : "check"} />
-        <span className="label">{health.data ? `${ready} of ${services.length} services ready` : "Asking…"}</span>
-      </Link>
-    </section>
   );
 }

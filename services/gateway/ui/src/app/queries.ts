@@ -103,10 +103,18 @@ export function follow(heard: Heard): void {
         break;
       case "settings-agent-runtime":
         client.setQueryData(settingsQuery.queryKey, heard.event.settings);
-        void client.invalidateQueries({ queryKey: modelsQuery.queryKey });
+        askForModels();
+        break;
+      case "models-connection":
+        askForModels();
         break;
     }
   }
+}
+
+function askForModels(): void {
+  void client.invalidateQueries({ queryKey: modelsQuery.queryKey });
+  void client.invalidateQueries({ queryKey: ["model-connection"] });
 }
 
 function matches(session: SessionSummary, filter: SessionFilter): boolean {

@@ -1,11 +1,73 @@
+import type { ComponentType } from "react";
+import { Link, Redirect } from "wouter";
+import { Icon, type IconName } from "../ui/Icon";
+import { PHONE, useMedia } from "../ui/media";
+import { Health } from "./Health";
+import { Key } from "./Key";
+import { Models } from "./Models";
+import { Page } from "./Page";
+import { Runtime } from "./Runtime";
+import { Workspaces } from "./Workspaces";
+import { useDraft } from "./draftStore";
+import "./settings.css";
+
+interface Section {
+  id: string;
+  title: string;
+  about: string;
+  icon: IconName;
+  screen: ComponentType;
+}
+
+const SECTIONS: readonly Section[] = [
+  { id: "models", title: "Models", about: "Which one answers", icon: "model", screen: Models },
+  { id: "runtime", title: "Runtime", about: "Steps, tools, texts", icon: "settings", screen: Runtime },
+  { id: "workspaces", title: "Workspaces", about: "Folders that agents may read", icon: "folder", screen: Workspaces },
+  { id: "key", title: "Key", about: "Kept in this browser", icon: "key", screen: Key },
+  { id: "page", title: "Page", about: "Light or dark, single keys", icon: "sun", screen: Page },
+  { id: "health", title: "Health", about: "Every service and check", icon: "observe", screen: Health },
+];
+
 /** Everything a person can change; `section` is the part of the address after /settings. */
 export default function Settings({ section }: { section: string | null }) {
+  const isPhone = useMedia(PHONE);
+  const unsaved = Object.keys(useDraft()).length > 0;
+  const shown = SECTIONS.find((each) => each.id === section);
+  if (!shown && (section !== null || !isPhone)) return <Redirect to={isPhone ? "/settings" : "/settings/models"} replace />;
+  const Screen = shown?.screen;
+
   return (
-    <main className="main">
-      <header className="bar">
-        <h1>Settings</h1>
-        <span className="faint">{section}</span>
-      </header>
-    </main>
+    <>
+      <nav className={`pane ${shown ? "not-phone" : ""}`} aria-label="Settings">
+        <header className="bar">
+          <h1>Settings</h1>
+        </header>
+        <ul className="scroll sections">
+          {SECTIONS.map(({ id, title, about, icon }) => (
+            <li key={id}>
+              <Link href={`/settings/${id}`} className="row" aria-current={id === shown?.id ? "page" : undefined}>
+                <Icon name={icon} />
+                <span className="section-name">
+                  <span>{title}</span>
+                  <span className="xs faint cut">{id === "runtime" && unsaved ? <b className="is-wait">not saved</b> : about}</span>
+                </span>
+                <Icon name="right" className="only-phone faint" />
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      {shown && Screen && (
+        <main className="main settings">
+          <header className="bar">
+            <Link href="/settings" className="btn plain square only-phone" aria-label="All settings">
+              <Icon name="left" />
+            </Link>
+            <h1>{shown.title}</h1>
+          </header>
+          <Screen key={shown.id} />
+        </main>
+      )}
+    </>
   );
 }

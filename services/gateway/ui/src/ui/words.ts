@@ -55,3 +55,16 @@ export function count(n: number): string {
 export function plural(n: number, one: string, many = `${one}s`): string {
   return `${number.format(n)} ${n === 1 ? one : many}`;
 }
+
+/** 512 B, 432 kB, 1.2 GB. */
+export function size(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  const units = ["kB", "MB", "GB", "TB"];
+  let value = bytes / 1_000;
+  let unit = 0;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1_000;
+    unit += 1;
+  }
+  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
+}

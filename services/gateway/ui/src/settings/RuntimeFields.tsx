@@ -1,0 +1,190 @@
+import { useQuery } from "@tanstack/react-query";
+import { useId } from "react";
+import { modelsQuery } from "../app/queries";
+import { type AgentRuntimeView, agentRuntimeFields } from "../contracts";
+import { duration } from "../ui/words";
+import { type Draft, bounds, changes, conflicts, errors, keepMine, textOf, type, without } from "./draft";
+import { setDraft } from "./draftStore";
+import { CHOICES, type Field, LABELS } from "./fields";
+
+/** Settings of the agent runtime as fields of a form; what is typed goes into the draft. */
+export function RuntimeFields({
+  fields,
+  stored,
+  draft,
+  refused,
+}: {
+  fields: readonly Field[];
+  stored: AgentRuntimeView;
+  draft: Draft;
+  /** What the server did not accept of the last save, by field. */
+  refused: Partial<Record<Field, string>>;
+}) {
+  const wrong = { ...refused, ...errors(draft) };
+  const changed = changes(draft, stored);
+  const disputed = conflicts(draft, stored);
+  return fields.map((field) => (
+    <SettingRow
+      key={field}
+      field={field}
+      stored={stored}
+      text={draft[field]?.text ?? textOf(stored[field])}
+      error={wrong[field]}
+      isChanged={changed.includes(field)}
+      isDisputed={disputed.includes(field)}
+    />
+  ));
+}
+
+interface RowProps {
+  field: Field;
+  stored: AgentRuntimeView;
+  text: string;
+  error: string | undefined;
+  isChanged: boolean;
+  isDisputed: boolean;
+}
+
+function SettingRow({ field, stored, text, error, isChanged, isDisputed }: RowProps) {
+  const id = useId();
+  const spec = agentRuntimeFields[field];
+  const { label } = LABELS[field];
+  const standard = textOf(spec.default);
+  const change = (next: string) => setDraft((draft) => type(draft, field, next, stored));
+  return (
+    <div className={`field setting ${isChanged ? "changed" : ""}`}>
+      <div className="setting-head">
+        <label htmlFor={id} id={`${id}-label`}>
+          {label}
+        </label>
+        {isChanged && <span className="chip live">not saved</span>}
+        <span className="end xs faint">{bounds(spec)}</span>
+      </div>
+      <Control id={id} field={field} text={text} isWrong={error !== undefined} onChange={change} />
+      <p id={`${id}-hint`} className="hint">
+        {spec.meaning.replace(/\bnull:/, "empty:")}{" "}
+        {text === standard ? (
+          <span className="faint">{spec.choices ? "" : standard ? "This is the default." : "Empty is the default."}</span>
+        ) : (
+          <button type="button" className="link" onClick={() => change(standard)}>
+            {standard === "" ? "Back to empty, the default" : standard.length > 24 ? "Back to the default" : `Back to ${CHOICES[standard] ?? standard}, the default`}
+          </button>
+        )}
+      </p>
+      {error !== undefined && (
+        <p id={`${id}-error`} className="error" role="alert">
+          {error}
+        </p>
+      )}
+      {isDisputed && (
+        <div className="said wait" role="alert">
+          <div className="grow">
+            <p>Somebody stored another value while you were typing. Both are here.</p>
+            <dl className="facts">
+              <dt>Stored</dt>
+              <dd>{textOf(stored[field]) || "empty"}</dd>
+              <dt>Yours</dt>
+              <dd>{text || "empty"}</dd>
+            </dl>
+            <div className="line wrap">
+              <button type="button" className="btn dense" onClick={() => setDraft((draft) => keepMine(draft, field, stored))}>
+                Keep mine
+              </button>
+              <button type="button" className="btn dense" onClick={() => setDraft((draft) => without(draft, [field]))}>
+                Take the stored one
+              </button>
+            </div>
+          </div>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface ControlProps {
+  id: string;
+  field: Field;
+  text: string;
+  isWrong: boolean;
+  onChange: (text: string) => void;
+}
+
+function Control({ id, field, text, isWrong, onChange }: ControlProps) {
+  const spec = agentRuntimeFields[field];
+  const { unit, long } = LABELS[field];
+  const described = { "aria-invalid": isWrong, "aria-describedby": `${id}-hint ${id}-error` };
+  if (spec.choices) {
+    return (
+      <div className="segments" role="radiogroup" aria-labelledby={`${id}-label`} aria-describedby={`${id}-hint`}>
+        {spec.choices.map((choice, index) => (
+          <label key={choice} {...(choice === text ? { "aria-current": true } : {})}>
+            <input
+              id={index === 0 ? id : undefined}
+              type="radio"
+              name={id}
+              className="sr"
+              checked={choice === text}
+              onChange={() => onChange(choice)}
+            />
+            {CHOICES[choice] ?? choice}
+          </label>
+        ))}
+      </div>
+    );
+  }
+  if (long) {
+    return <textarea id={id} className="input" rows={3} value={text} {...described} onChange={(event) => onChange(event.target.value)} />;
+  }
+  if (field === "defaultModel") return <ModelField id={id} text={text} described={described} onChange={onChange} />;
+  return (
+    <span className="measured">
+      <input
+        id={id}
+        className="input"
+        inputMode="numeric"
+        autoComplete="off"
+        value={text}
+        {...described}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      <span className="small dim">
+        {unit}
+        {unit === "ms" && /^\d+$/.test(text) && Number(text) >= 1_000 && <span className="faint"> = {duration(Number(text))}</span>}
+      </span>
+    </span>
+  );
+}
+
+function ModelField({
+  id,
+  text,
+  described,
+  onChange,
+}: {
+  id: string;
+  text: string;
+  described: object;
+  onChange: (text: string) => void;
+}) {
+  const { data } = useQuery(modelsQuery);
+  return (
+    <>
+      <input
+        id={id}
+        className="input"
+        list={`${id}-models`}
+        autoComplete="off"
+        spellCheck={false}
+        placeholder={data?.defaultModel ? `empty: ${data.defaultModel}` : "empty: the first of the server"}
+        value={text}
+        {...described}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      <datalist id={`${id}-models`}>
+        {data?.models.map((model) => (
+          <option key={model} value={model} />
+        ))}
+      </datalist>
+    </>
+  );
+}

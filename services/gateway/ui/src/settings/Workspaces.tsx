@@ -1,0 +1,198 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { type FormEvent, useId, useState } from "react";
+import { ApiError, api, sentence } from "../api/client";
+import { client, workspacesQuery } from "../app/queries";
+import type { WorkspaceCandidates, WorkspaceRow, WorkspaceView } from "../contracts";
+import { Icon } from "../ui/Icon";
+import { say } from "../ui/toasts";
+import { exactly } from "../ui/words";
+import { Loading } from "./Loading";
+
+const candidatesQuery = {
+  queryKey: ["workspace-candidates"],
+  queryFn: ({ signal }: { signal: AbortSignal }) => api.get<WorkspaceCandidates>("/api/workspaces/candidates", signal),
+  // Folders come and go without anybody telling.
+  staleTime: 0,
+};
+
+/** The folders that agents may read, and how another one is registered. */
+export function Workspaces() {
+  const workspaces = useQuery({ ...workspacesQuery, staleTime: 0 });
+  return (
+    <div className="scroll">
+      <div className="settings-page">
+        <p className="dim">
+          A workspace is a folder below the workspace root of popagent. Every chat belongs to one, and agents read its
+          files, nothing outside of it.
+        </p>
+        <Loading query={workspaces} what="the workspaces">
+          {({ items }) =>
+            items.length === 0 ? (
+              <div className="empty">
+                <h2>No workspace yet.</h2>
+                <p>Register the folder of a project below, and ask about it in a chat.</p>
+              </div>
+            ) : (
+              <ul className="card workspaces" aria-label="Workspaces">
+                {items.map((workspace) => (
+                  <Workspace key={workspace.id} workspace={workspace} />
+                ))}
+              </ul>
+            )
+          }
+        </Loading>
+        <Register />
+      </div>
+    </div>
+  );
+}
+
+function Workspace({ workspace }: { workspace: WorkspaceRow }) {
+  return (
+    <li>
+      <Icon name={workspace.isRepository ? "branch" : "folder"} />
+      <span className="workspace-name">
+        <span className="line">
+          <span className="strong cut">{workspace.name}</span>
+          {workspace.isDefault && <span className="chip">default</span>}
+        </span>
+        <span className="xs faint cut mono" title={`Registered ${exactly(workspace.createdAt)}`}>
+          {workspace.path}
+        </span>
+      </span>
+      {workspace.exists ? (
+        workspace.isRepository && (
+          <span className="xs dim cut workspace-branch">{workspace.branch ? `on ${workspace.branch}` : "on no branch"}</span>
+        )
+      ) : (
+        <span className="chip fail">
+          <Icon name="alert" />
+          folder is missing
+        </span>
+      )}
+    </li>
+  );
+}
+
+function Register() {
+  const id = useId();
+  const candidates = useQuery(candidatesQuery);
+  const [path, setPath] = useState("");
+  const [name, setName] = useState<string | null>(null);
+  const shownName = name ?? nameOf(path);
+  const register = useMutation({
+    mutationFn: () => api.post<WorkspaceView>("/api/workspaces", { name: shownName.trim(), path: path.trim() }),
+    onSuccess: (workspace) => {
+      for (const queryKey of [workspacesQuery.queryKey, candidatesQuery.queryKey]) void client.invalidateQueries({ queryKey });
+      setPath("");
+      setName(null);
+      say(`“${workspace.name}” is registered. Choose it in a new chat.`);
+    },
+  });
+  const field = register.error instanceof ApiError ? register.error.field : null;
+  const items = candidates.data?.items ?? [];
+  const choose = (chosen: string) => {
+    setPath(chosen);
+    setName(null);
+    register.reset();
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    register.mutate();
+  };
+
+  return (
+    <section className="settings-group">
+      <div className="line">
+        <h2 className="grow">Register a folder</h2>
+        <button type="button" className="btn plain dense" disabled={candidates.isFetching} onClick={() => void candidates.refetch()}>
+          <Icon name="retry" />
+          {candidates.isFetching ? "Looking…" : "Look again"}
+        </button>
+      </div>
+      {items.length > 0 && (
+        <>
+          <p className="small dim" id={`${id}-found`}>
+            Below the workspace root and not registered yet{candidates.data?.complete === false ? ", the first of many" : ""}:
+          </p>
+          <div className="candidates" role="group" aria-labelledby={`${id}-found`}>
+            {items.map((candidate) => (
+              <button key={candidate.path} type="button" aria-pressed={candidate.path === path} onClick={() => choose(candidate.path)}>
+                <Icon name={candidate.isRepository ? "branch" : "folder"} />
+                <span className="cut mono">{candidate.path}</span>
+                {candidate.isRepository && <span className="end xs faint cut">{candidate.branch ?? "no branch"}</span>}
+              </button>
+            ))}
+          </div>
+        </>
+      )}
+      {candidates.data && items.length === 0 && (
+        <p className="small dim">
+          Every folder below the workspace root is registered. Put or clone a project there (<code>POPAGENT_WORKSPACE_ROOT</code>
+          ), then look again.
+        </p>
+      )}
+      {candidates.error && <p className="small dim">{sentence(candidates.error)} The path can be typed all the same.</p>}
+      <form className="connect" onSubmit={submit}>
+        <div className="two">
+          <div className="field">
+            <label htmlFor={`${id}-path`}>Folder</label>
+            <input
+              id={`${id}-path`}
+              className="input mono"
+              autoComplete="off"
+              autoCapitalize="off"
+              spellCheck={false}
+              maxLength={1_024}
+              placeholder="my-project"
+              value={path}
+              aria-invalid={field === "path"}
+              aria-describedby={`${id}-path-hint`}
+              onChange={(event) => {
+                setPath(event.target.value);
+                register.reset();
+              }}
+            />
+            <p id={`${id}-path-hint`} className={field === "path" ? "error" : "hint"} role={field === "path" ? "alert" : undefined}>
+              {field === "path" && register.error ? sentence(register.error) : "Relative to the workspace root; it must exist."}
+            </p>
+          </div>
+          <div className="field">
+            <label htmlFor={`${id}-name`}>Name</label>
+            <input
+              id={`${id}-name`}
+              className="input"
+              autoComplete="off"
+              maxLength={120}
+              value={shownName}
+              aria-invalid={field === "name"}
+              aria-describedby={`${id}-name-hint`}
+              onChange={(event) => {
+                setName(event.target.value);
+                register.reset();
+              }}
+            />
+            <p id={`${id}-name-hint`} className={field === "name" ? "error" : "hint"} role={field === "name" ? "alert" : undefined}>
+              {field === "name" && register.error ? sentence(register.error) : "How chats call it."}
+            </p>
+          </div>
+        </div>
+        {register.error && field !== "path" && field !== "name" && (
+          <p className="is-fail small" role="alert">
+            {sentence(register.error)}
+          </p>
+        )}
+        <div className="line">
+          <button type="submit" className="btn primary" disabled={!path.trim() || !shownName.trim() || register.isPending}>
+            {register.isPending ? "Registering…" : "Register"}
+          </button>
+        </div>
+      </form>
+    </section>
+  );
+}
+
+/** What a folder is called as long as nobody says otherwise. */
+function nameOf(path: string): string {
+  return path.trim().split("/").findLast((part) => part !== "")?.slice(0, 120) ?? "";
+}

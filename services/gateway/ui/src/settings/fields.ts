@@ -1,0 +1,50 @@
+import { type AgentRuntimeView, agentRuntimeFields } from "../contracts";
+
+export type Field = keyof typeof agentRuntimeFields;
+export type Value = AgentRuntimeView[Field];
+
+/** What a person calls a setting, and its unit; meaning, bounds and default come with the contract. */
+export const LABELS: Record<Field, { label: string; unit?: string; long?: boolean }> = {
+  modelSource: { label: "Where answers come from" },
+  defaultModel: { label: "Default model" },
+  supervisorMaxSteps: { label: "Steps a turn", unit: "steps" },
+  concurrentToolCalls: { label: "Tool calls at the same time", unit: "calls" },
+  finalResponseFeedback: { label: "Word before the last step", long: true },
+  specialistMaxSteps: { label: "Steps of a specialist", unit: "steps" },
+  processorRetries: { label: "Retries of a processor", unit: "retries" },
+  delegationContextMessages: { label: "Messages that a specialist is given", unit: "messages" },
+  delegationResultCharacters: { label: "Longest result of a specialist", unit: "characters" },
+  delegationFailureText: { label: "When a specialist failed", long: true },
+  delegationTruncationText: { label: "Where a result was cut", long: true },
+  backgroundConcurrency: { label: "Background tasks at the same time", unit: "tasks" },
+  backgroundPollMs: { label: "Looking for background tasks", unit: "ms" },
+  taskTimeoutMs: { label: "Longest task", unit: "ms" },
+};
+
+export const CHOICES: Record<string, string> = {
+  auto: "Auto",
+  router: "Router only",
+  local: "Local only",
+};
+
+export interface Group {
+  title: string;
+  note: string;
+  fields: readonly Field[];
+}
+
+export const MODEL_FIELDS: readonly Field[] = ["modelSource", "defaultModel"];
+const TURN_FIELDS: readonly Field[] = ["supervisorMaxSteps", "concurrentToolCalls", "finalResponseFeedback"];
+
+/** Every setting of the contract has its place; one that is new and has no group yet stands among those of later. */
+export const GROUPS: readonly Group[] = [
+  { title: "Model", note: "", fields: MODEL_FIELDS },
+  { title: "A turn", note: "", fields: TURN_FIELDS },
+  {
+    title: "Specialists and background tasks",
+    note: "Nothing reads these yet: specialists and background tasks do not exist today. What you save is kept for them.",
+    fields: (Object.keys(agentRuntimeFields) as Field[]).filter(
+      (field) => !MODEL_FIELDS.includes(field) && !TURN_FIELDS.includes(field),
+    ),
+  },
+];
