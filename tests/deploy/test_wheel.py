@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import tomllib
+import urllib.request
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,8 @@ from popagent_testing.model_process import ModelProcess
 ROOT = clone_root() or Path()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BIN = Path(sys.executable).parent
+BUILT = ROOT / "services/gateway/popagent_gateway/static/index.html"
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @pytest.fixture(scope="module")
@@ -80,11 +84,16 @@ def test_the_wheel_carries_migrations_pages_readme_and_licence_and_no_tests(whee
     names = set(zipfile.ZipFile(wheel).namelist())
 
     migrations = {f"popagent_db/_{path.relative_to(ROOT)}" for path in (ROOT / "migrations").rglob("*.sql")}
-    pages = {f"popagent_gateway/static/{name}" for name in ("index.html", "style.css", "favicon.svg")}
+    if not BUILT.exists():
+        pytest.skip("the page was not built: `make ui` builds it")
+    built = [path for path in BUILT.parent.rglob("*") if path.is_file() and ".vite" not in path.parts]
+    pages = {f"popagent_gateway/static/{path.relative_to(BUILT.parent)}" for path in built}
     info = f"popagent-{PROJECT['version']}.dist-info"
     texts = {"popagent_local/_share/README.md", f"{info}/licenses/LICENSE", f"{info}/licenses/NOTICE"}
 
     assert migrations | pages | texts <= names
+    assert {"popagent_gateway/static/index.html", "popagent_gateway/static/licences.md"} <= pages
+    assert not [name for name in names if "manifest" in name or "node_modules" in name or name.endswith(".tsx")]
     assert not [name for name in names if "/tests/" in name or name.startswith(("popagent_testing", "tests/"))]
 
 
@@ -97,6 +106,11 @@ def test_the_version_is_written_in_one_place() -> None:
     assert elsewhere == []
 
 
+def get(installed: Installed, path: str) -> str:
+    with DIRECT.open(f"http://127.0.0.1:{installed.env['POPAGENT_PORT']}{path}", timeout=10) as answer:
+        return str(answer.read().decode())
+
+
 @pytest.mark.full
 def test_the_installed_wheel_runs_from_an_empty_folder(installed: Installed) -> None:
     where = installed.run(installed.bin / "python", "-c", "import popagent_kit; print(popagent_kit.__file__)")
@@ -105,9 +119,13 @@ def test_the_installed_wheel_runs_from_an_empty_folder(installed: Installed) -> 
     installed.run("popagent", "up", "--detach")
     health = installed.run("popagent", "health")
     answer = installed.run("popagent", "chat", "Hello?")
+    page = get(installed, "/chat/any")
+    parts = [get(installed, path) for path in re.findall(r'(?:href|src)="([^"]+)"', page)]
     installed.run("popagent", "down")
 
     assert "chat" in health
     assert answer.strip()
+    assert "/assets/" in page
+    assert all(parts)
     assert (Path(installed.env["HOME"]) / ".local" / "share" / "popagent" / "credentials").is_dir()
     assert list(installed.folder.iterdir()) == []
