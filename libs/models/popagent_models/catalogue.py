@@ -88,7 +88,7 @@ def chats(model: str) -> bool:
 
 
 class Catalogue:
-    """The model list of the endpoint that `upstream` returns at the time; `clock` counts seconds."""
+    """The model list of one endpoint; `upstream` raises ModelError when there is none, `clock` counts seconds."""
 
     def __init__(self, upstream: Callable[[], Upstream], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._upstream = upstream
@@ -97,7 +97,6 @@ class Catalogue:
         self._fetched_at = -STALE_S
         self._failed_at = -PAUSE_AFTER_FAILURE_S
         self._warned_at = -WARN_EVERY_S
-        self._url = ""
         self._fetch: asyncio.Task[None] | None = None
         self.last_error: ModelError | None = None
 
@@ -106,7 +105,6 @@ class Catalogue:
 
         Never raises for the server's sake; the first call waits up to 3 s, a refresh half a second.
         """
-        self._forget_other_endpoint()
         age_s = self._clock() - self._fetched_at
         if self._view.known and age_s < FRESH_S:
             return self._view
@@ -135,7 +133,6 @@ class Catalogue:
         """
         if not is_well_formed(model):
             raise UnknownModelError("A model id has 1 to 200 characters and no blanks.", field=field)
-        self._forget_other_endpoint()
         if self._view.known and self._view.accepts(model):
             return
         # A person waits, and an unknown list would let a wrong name fail in the middle of a turn: asked again at once.
@@ -150,26 +147,16 @@ class Catalogue:
             self._fetch.cancel()
             await asyncio.gather(self._fetch, return_exceptions=True)
 
-    def _forget_other_endpoint(self) -> None:
-        try:
-            url = self._upstream().endpoint.url
-        except ModelError:
-            url = ""
-        if url != self._url:
-            self._url = url
-            self._view = UNKNOWN
-            self._failed_at = -PAUSE_AFTER_FAILURE_S
-
     def _running_fetch(self) -> asyncio.Task[None] | None:
         """Return the one fetch, started if it is due."""
         if self._fetch is not None and not self._fetch.done():
             return self._fetch
         if self._clock() - self._failed_at < PAUSE_AFTER_FAILURE_S:
             return None
-        self._fetch = asyncio.create_task(self._refresh(self._url), name="model-catalogue")
+        self._fetch = asyncio.create_task(self._refresh(), name="model-catalogue")
         return self._fetch
 
-    async def _refresh(self, url: str) -> None:
+    async def _refresh(self) -> None:
         try:
             view = await fetch_models(self._upstream())
         except ModelError as error:
@@ -177,13 +164,12 @@ class Catalogue:
             self._failed_at = self._clock()
             self._warn(error.message)
             return
-        if url == self._url:
-            self._view, self._fetched_at, self.last_error = view, self._clock(), None
+        self._view, self._fetched_at, self.last_error = view, self._clock(), None
 
     def _warn(self, reason: str) -> None:
         if self._clock() - self._warned_at >= WARN_EVERY_S:
             self._warned_at = self._clock()
-            log.warning("the model catalogue could not be read", extra={"reason": reason, "url": self._url})
+            log.warning("the model catalogue could not be read", extra={"reason": reason})
 
 
 async def fetch_models(upstream: Upstream, timeout_s: float = FETCH_TIMEOUT_S) -> CatalogueView:

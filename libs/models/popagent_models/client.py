@@ -67,7 +67,7 @@ class OpenAdmission:
 
 
 class ModelClient:
-    """Streams answers of one endpoint; the endpoint may be replaced while calls run."""
+    """Streams answers of one endpoint; another one gets a client of its own."""
 
     def __init__(
         self,
@@ -87,17 +87,6 @@ class ModelClient:
     def endpoint(self) -> Endpoint | None:
         """Where calls go; None when no model is connected."""
         return None if self._upstream is None else self._upstream.endpoint
-
-    async def use(self, at: Endpoint | None) -> None:
-        """Send later calls to another endpoint; running ones end where they are."""
-        if at == self.endpoint:
-            return
-        before, self._upstream = self._upstream, None
-        if at is not None:
-            self._upstream = Upstream(at, connect_timeout_s=self.timeouts.connect_s)
-        self._dialect = Dialect()
-        if before is not None:
-            await before.retire()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -126,7 +115,6 @@ class ModelClient:
         """
         upstream = self.upstream()
         call = Call(request, upstream)
-        upstream.in_use += 1
         try:
             async with self._admission.slot(request.model, background=request.origin.background) as waited_s:
                 call.admitted(waited_s)
@@ -151,7 +139,6 @@ class ModelClient:
         finally:
             call.close()
             await self._keep_record(call.record)
-            await upstream.returned()
 
     async def _open(self, call: Call) -> Body:
         """Send the request; a server that refuses one of our optional fields is asked again without it."""

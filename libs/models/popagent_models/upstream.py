@@ -63,8 +63,6 @@ class Upstream:
 
     def __init__(self, endpoint: Endpoint, *, connect_timeout_s: float) -> None:
         self.endpoint = endpoint
-        self.in_use = 0
-        self.retired = False
         self.closed = False
         self._connect_timeout_s = connect_timeout_s
         # What may leave this machine, and nothing besides. Compressed bodies would be unpacked without a bound.
@@ -91,18 +89,6 @@ class Upstream:
         self.closed = True
         if self._session is not None:
             await self._session.close()
-
-    async def retire(self) -> None:
-        """Close once the last call has ended."""
-        self.retired = True
-        if self.in_use == 0:
-            await self.close()
-
-    async def returned(self) -> None:
-        """Note the end of a call that was counted in `in_use`."""
-        self.in_use -= 1
-        if self.retired and self.in_use == 0:
-            await self.close()
 
     async def _send(self, method: str, path: str, timeout_s: float, accept: str, body: bytes | None = None) -> Body:
         host = self.endpoint.host

@@ -8,7 +8,6 @@ import pytest
 
 from popagent_models.catalogue import ASK_STARTING_S, MOST_MODELS, Catalogue, CatalogueView, is_well_formed, view_of
 from popagent_models.client import ModelClient
-from popagent_models.endpoint import endpoint
 from popagent_models.errors import ModelProviderError, UnknownModelError
 from popagent_testing.model_server import ModelList, ModelServer
 
@@ -112,15 +111,6 @@ async def test_a_failure_is_not_repeated_at_once_and_warned_about_once_a_minute(
     assert asked(server) == 2
     assert len(caplog.records) == 2
     assert catalogue.last_error is not None
-
-
-async def test_another_endpoint_has_another_list(client: ModelClient, catalogue: Catalogue) -> None:
-    await catalogue.models()
-    with ModelServer() as other:
-        other.models = ModelList(ids=("elsewhere",))
-        await client.use(endpoint(other.url))
-
-        assert (await catalogue.models()).models == ("elsewhere",)
 
 
 async def test_without_a_model_url_any_well_formed_id_passes() -> None:
