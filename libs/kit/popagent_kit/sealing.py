@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -34,16 +35,14 @@ def key_bytes(text: str) -> bytes | None:
 
 
 def derived(key: bytes, purpose: bytes) -> bytes:
-    """Return 32 bytes that tell nothing about `key` nor about what it gives for another purpose."""
-    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 (see the module)
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
-
-    return HKDF(SHA256(), KEY_BYTES, salt=None, info=purpose).derive(key)
+    """Return 32 bytes that tell nothing about `key` nor about what it gives for another purpose (RFC 5869, no salt)."""
+    extracted = hmac.digest(bytes(KEY_BYTES), key, "sha256")
+    return hmac.digest(extracted, purpose + b"\x01", "sha256")
 
 
 def encrypted(key: bytes, data: bytes, context: bytes) -> bytes:
     """Return nonce and ciphertext of `data`; `context` must be the same again when it is read."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 (see the module)
 
     nonce = os.urandom(NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, data, context)

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
 
 import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from popagent_kit.sealing import SealError, decrypted, encrypted, key_bytes, opened, public_half, sealed
+from popagent_kit.sealing import SealError, decrypted, derived, encrypted, key_bytes, opened, public_half, sealed
 
 KEY = bytes(range(32))
 
@@ -45,6 +49,22 @@ def test_ciphertext_is_bound_to_its_context() -> None:
     for context, data in ((b"there", blob), (b"here", blob[:10])):
         with pytest.raises(SealError):
             decrypted(KEY, data, context)
+
+
+def test_keys_are_derived_as_the_standard_says() -> None:
+    expected = HKDF(SHA256(), 32, salt=None, info=b"a purpose").derive(KEY)
+
+    assert derived(KEY, b"a purpose") == expected
+    assert derived(KEY, b"another") != expected
+
+
+def test_a_process_that_seals_nothing_does_not_load_the_library() -> None:
+    code = (
+        "import sys; from popagent_kit.sealing import derived, key_bytes; derived(bytes(32), b'x'); "
+        "assert 'cryptography' not in sys.modules"
+    )
+
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("text", ["", "short", base64.b64encode(bytes(31)).decode(), "é" * 44])
