@@ -1,4 +1,4 @@
-"""What a person does in a chat, for the stories of this folder: say, stop, wait for the stamp, read what stands there."""
+"""What a person does in a chat, for the stories of this folder: say, wait for the stamp, read what stands there."""
 
 from __future__ import annotations
 

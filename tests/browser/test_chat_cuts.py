@@ -36,7 +36,7 @@ GONE = ("ERR_", "status of 50")
 
 async def test_twenty_reloads_at_random_moments_lose_and_double_nothing(suite: Suite, page: Page) -> None:
     suite.model.script(slowly("reload", count=1_500, delay_s=0.012))
-    chance = random.Random(20)  # noqa: S311 (moments, no secrets)
+    chance = random.Random(20)
     await open_chat(page)
     await say(page, "reload me often")
 

@@ -1,8 +1,9 @@
-import { type ReactNode, Suspense, memo, useId, useState } from "react";
+import { Component, type ReactNode, Suspense, memo, useId, useState } from "react";
 import { Link } from "wouter";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
 import { type State, StateGlyph } from "../ui/StateGlyph";
+import { visible } from "../ui/visible";
 import { clock, count, duration, exactly, plural } from "../ui/words";
 import { Branches } from "./Branches";
 import { ToolLine } from "./ToolLine";
@@ -66,15 +67,38 @@ function PartView({ part, isGrowing }: { part: Part; isGrowing: boolean }) {
   if (part.type === "text") {
     return (
       <div className="event">
-        <Suspense fallback={<p className="prose raw">{part.text}</p>}>
-          <LateMarkdown text={part.text} isGrowing={isGrowing} />
-        </Suspense>
+        <PlainWhenBroken text={part.text}>
+          <Suspense fallback={<Plain text={part.text} />}>
+            <LateMarkdown text={part.text} isGrowing={isGrowing} />
+          </Suspense>
+        </PlainWhenBroken>
       </div>
     );
   }
   if (part.type === "reasoning") return <Thought text={part.text} isGrowing={isGrowing} />;
   const call = toolCall(part);
   return call && <ToolLine call={call} />;
+}
+
+function Plain({ text }: { text: string }) {
+  return (
+    <p className="prose raw" dir="auto">
+      {visible(text)}
+    </p>
+  );
+}
+
+/** A text that the renderer cannot take is shown as it is written; the chat goes on. */
+class PlainWhenBroken extends Component<{ text: string; children: ReactNode }, { broken: boolean }> {
+  override state = { broken: false };
+
+  static getDerivedStateFromError() {
+    return { broken: true };
+  }
+
+  override render() {
+    return this.state.broken ? <Plain text={this.props.text} /> : this.props.children;
+  }
 }
 
 function Thought({ text, isGrowing }: { text: string; isGrowing: boolean }) {
@@ -91,7 +115,7 @@ function Thought({ text, isGrowing }: { text: string; isGrowing: boolean }) {
         <Icon name={open ? "down" : "right"} className="end" />
       </button>
       <div id={id} hidden={!open} className="thought">
-        {text}
+        {visible(text)}
       </div>
     </div>
   );

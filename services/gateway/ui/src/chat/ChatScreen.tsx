@@ -3,10 +3,10 @@ import { useLocation } from "wouter";
 import "./chat.css";
 import { Conversation } from "./Conversation";
 import { SessionList } from "./SessionList";
+import { lastChat } from "./lastChat";
 import { loadMarkdown } from "./loadMarkdown";
 import { chatSession } from "./session";
 
-const LAST = "popagent.last-chat";
 const PHONE = "(max-width: 760px)";
 
 /** The list of chats beside the open one; `id` null opens the last one, "new" is one that has no words yet. */
@@ -19,10 +19,9 @@ export function ChatScreen({ id }: { id: string | null }) {
   const session = useMemo(() => (sessionId ? chatSession(sessionId, isNew) : null), [sessionId, isNew]);
 
   useEffect(() => {
-    if (id && !isNew) remember(id);
     // On a phone the list is a page of its own.
     if (id === null && !matchMedia(PHONE).matches) navigate(`/chat/${lastChat() ?? "new"}${location.search}`, { replace: true });
-  }, [id, isNew, navigate]);
+  }, [id, navigate]);
 
   // After the composer can be used, and before an answer needs it.
   useEffect(() => void loadMarkdown(), []);
@@ -38,20 +37,4 @@ export function ChatScreen({ id }: { id: string | null }) {
       {session && <Conversation key={session.id} session={session} isNew={isNew} onBegun={onBegun} />}
     </>
   );
-}
-
-function lastChat(): string | null {
-  try {
-    return localStorage.getItem(LAST);
-  } catch {
-    return null; // storage is forbidden here
-  }
-}
-
-function remember(id: string): void {
-  try {
-    localStorage.setItem(LAST, id);
-  } catch {
-    // storage is forbidden here; the next visit begins with a new chat
-  }
 }

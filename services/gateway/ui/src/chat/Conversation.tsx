@@ -13,6 +13,7 @@ import { Composer } from "./Composer";
 import { InChatSearch } from "./InChatSearch";
 import { Transcript, type TranscriptActions } from "./Transcript";
 import { NEW_CHAT, draft, keepDraft } from "./drafts";
+import { lastChat, setLastChat } from "./lastChat";
 import type { ChatSession } from "./session";
 import { useStick } from "./useStick";
 
@@ -118,6 +119,10 @@ export function Conversation({
     },
   ]);
 
+  useEffect(() => {
+    if (state.summary) setLastChat(session.id);
+    else if (state.phase === "missing" && lastChat() === session.id) setLastChat(null);
+  }, [session.id, state.summary, state.phase]);
   useSpoken(runs, lastAnswer?.metadata?.state ?? null);
   useFragment(session, messages.length > 0, stick.release);
 

@@ -2,12 +2,21 @@ import { type ComponentProps, type ReactElement, memo } from "react";
 import { Streamdown, type StreamdownProps, defaultRemarkPlugins } from "streamdown";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
+import { visible } from "../ui/visible";
+import { isTangled } from "./tangled";
 
 // What a model writes is never HTML: tags are shown as the text they are, and nothing is loaded from anywhere.
 const SCHEMES = /^(https?:|mailto:|#)/i;
 
 /** Markdown as it grows; only the last open block is parsed again. */
 const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean }) {
+  if (isTangled(text)) {
+    return (
+      <p className="prose raw" dir="auto">
+        {visible(text)}
+      </p>
+    );
+  }
   return (
     <Streamdown
       className="prose"
@@ -22,7 +31,7 @@ const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isG
       urlTransform={(url) => (SCHEMES.test(url) ? url : null)}
       dir="auto"
     >
-      {text}
+      {visible(text)}
     </Streamdown>
   );
 });

@@ -8,8 +8,10 @@ const LONGEST = 200;
 
 /** Name a chat; later messages do not rename it. When another device was faster, both names are shown. */
 export function RenameDialog({ session, onClose }: { session: SessionSummary; onClose: () => void }) {
-  const [title, setTitle] = useState(session.title);
-  const [revision, setRevision] = useState(session.revision);
+  // What the person saw when they began: events may change the chat behind the dialog.
+  const [seen] = useState(session);
+  const [title, setTitle] = useState(seen.title);
+  const [revision, setRevision] = useState(seen.revision);
   const [theirs, setTheirs] = useState<string | null>(null);
   const [error, setError] = useState("");
 
@@ -24,7 +26,7 @@ export function RenameDialog({ session, onClose }: { session: SessionSummary; on
         setRevision(stored.revision);
         place(stored);
         // Only the title is asked about; another change of the chat is no reason to ask.
-        if (stored.title === session.title || stored.title === title.trim()) {
+        if (stored.title === seen.title || stored.title === title.trim()) {
           place(
             await api.patch<SessionSummary>(`/api/sessions/${session.id}`, {
               revision: stored.revision,

@@ -1,6 +1,7 @@
 import { memo, useEffect, useRef, useState } from "react";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
+import { visible } from "../ui/visible";
 import { clock, exactly } from "../ui/words";
 import { Branches } from "./Branches";
 import { type Message, textOf } from "./messages";
@@ -36,7 +37,7 @@ export const Said = memo(function Said({
         />
       ) : (
         <p className="said-text" dir="auto">
-          {text}
+          {visible(text)}
         </p>
       )}
       <footer className="line actions">

@@ -1,6 +1,7 @@
 import { useId, useState } from "react";
 import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
+import { visible } from "../ui/visible";
 import { duration } from "../ui/words";
 import type { ToolCall } from "./messages";
 
@@ -39,7 +40,7 @@ export function ToolLine({ call }: { call: ToolCall }) {
             {isRunning ? (
               <p className="faint small">It has not answered yet.</p>
             ) : (
-              <Output text={failed ? (call.error ?? "") : shown(call.output)} />
+              <Output text={failed ? visible(call.error ?? "") : shown(call.output)} />
             )}
           </>
         )}
@@ -66,16 +67,17 @@ function Output({ text }: { text: string }) {
 }
 
 function shown(value: unknown): string {
-  if (typeof value === "string") return value;
-  return value === undefined ? "" : JSON.stringify(value, null, 2);
+  if (typeof value === "string") return visible(value);
+  return value === undefined ? "" : visible(JSON.stringify(value, null, 2));
 }
 
 /** The first argument, as it is written; usually the path or the words that were searched. */
 function gist(input: unknown): string {
-  if (typeof input === "string") return input;
+  if (typeof input === "string") return visible(input);
   if (input === null || typeof input !== "object") return "";
   return Object.values(input)
     .filter((value) => ["string", "number", "boolean"].includes(typeof value) && value !== "")
+    .map((value) => visible(String(value)))
     .join(" · ");
 }
 

@@ -1,0 +1,171 @@
+"""The list of chats: found, named, filed, taken away and brought back, and never two truths of one name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from popagent_testing.model_replies import Reply
+from tests.browser.browser import Recorder
+from tests.browser.chats import answers, composer, ended, fresh, open_chat, say
+from tests.suite import Suite
+from tests.talk import Talk
+
+pytestmark = pytest.mark.timeout(120)
+
+Axe = Callable[..., Awaitable[None]]
+
+
+def chats(page: Page) -> Locator:
+    return page.get_by_role("complementary", name="Chats")
+
+
+async def begin(page: Page, title: str) -> str:
+    await open_chat(page)
+    session = await say(page, title)
+    await ended(page)
+    return session
+
+
+async def choose(page: Page, title: str, action: str) -> None:
+    await page.get_by_role("main").get_by_role("button", name=f"Actions for {title}").click()
+    await page.get_by_role("menuitem", name=action).click()
+
+
+async def test_a_chat_is_found_by_its_title_and_by_what_was_said(suite: Suite, page: Page, axe: Axe) -> None:
+    title = fresh("Weather")
+    suite.model.script(Reply(text="The anemometer measures the wind on the roof."))
+    session = await begin(page, title)
+    await page.get_by_role("button", name="Search all chats").click()
+    field = page.get_by_role("searchbox", name="Search titles and texts")
+
+    await field.fill("ANEMOMETER roof")
+    hit = chats(page).get_by_role("link", name="anemometer").first
+    await expect(hit).to_be_visible()
+    await expect(hit.locator("mark").first).to_have_text("anemometer")
+    await axe(page)
+    await hit.click()
+    await page.wait_for_url(f"**/chat/{session}?q=ANEMOMETER+roof#m-*")
+
+    await field.fill(title)
+    await expect(chats(page).get_by_role("listitem")).to_have_count(1)
+    await field.fill("no chat has ever said this")
+    await expect(page.get_by_text("No chat has these words")).to_be_visible()
+    await field.press("Escape")
+    await expect(chats(page).get_by_text(title)).to_be_visible()
+
+
+async def test_words_are_found_in_an_open_chat(suite: Suite, page: Page) -> None:
+    suite.model.script(Reply(text="The first has a barometer."), Reply(text="The second has none."))
+    await begin(page, fresh("Instruments"))
+    await say(page, "and the other one?")
+    await expect(answers(page)).to_have_count(2)
+    await ended(page)
+
+    await page.get_by_role("main").get_by_role("button", name="Search in this chat").click()
+    await page.get_by_role("searchbox", name="Search in this chat").fill("barometer")
+    await page.get_by_role("search").get_by_role("button", name="barometer").click()
+
+    await expect(answers(page).first).to_have_class("turn answer found")
+
+
+async def test_a_name_is_kept_and_a_stale_one_is_shown_beside_the_stored_one(
+    page: Page, talk: Talk, recorder: Recorder
+) -> None:
+    recorder.forgive("status of 409")
+    title = fresh("Name me")
+    session = await begin(page, title)
+    await choose(page, title, "Rename")
+    named = fresh("Named")
+    await page.get_by_role("textbox", name="Name").fill(named)
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("heading", name=named)).to_be_visible()
+    await say(page, "a later message does not rename it")
+    await ended(page)
+    await expect(page.get_by_role("heading", name=named)).to_be_visible()
+
+    await choose(page, named, "Rename")
+    view = await talk.json("GET", f"/api/sessions/{session}")
+    theirs = fresh("Theirs")
+    await talk.json("PATCH", f"/api/sessions/{session}", {"revision": view["revision"], "title": theirs})
+    mine = fresh("Mine")
+    await page.get_by_role("textbox", name="Name").fill(mine)
+    await page.get_by_role("button", name="Save").click()
+
+    await expect(page.get_by_role("alert").get_by_text(theirs)).to_be_visible()
+    await expect(page.get_by_role("textbox", name="Your name for it")).to_have_value(mine)
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("heading", name=mine)).to_be_visible()
+
+
+async def test_an_archived_chat_is_read_and_restored(page: Page) -> None:
+    title = fresh("Put away")
+    await begin(page, title)
+
+    await choose(page, title, "Archive")
+    await expect(chats(page).get_by_text(title)).to_have_count(0)
+    await expect(composer(page)).to_have_attribute("placeholder", "This chat is archived. Restore it to go on.")
+    await page.get_by_role("button", name="Archived chats").click()
+    await expect(chats(page).get_by_text(title)).to_be_visible()
+    await page.get_by_role("button", name="Restore", exact=True).click()
+    await expect(chats(page).get_by_text(title)).to_have_count(0)
+    await page.get_by_role("button", name="Active chats").click()
+
+    await expect(chats(page).get_by_text(title)).to_be_visible()
+
+
+async def test_a_deleted_chat_comes_back_until_the_time_to_undo_is_over(
+    page: Page, talk: Talk, recorder: Recorder
+) -> None:
+    recorder.forgive("status of 404")
+    title = fresh("Throw away")
+    session = await begin(page, title)
+
+    await choose(page, title, "Delete")
+    await expect(chats(page).get_by_text(title)).to_have_count(0)
+    await page.get_by_role("button", name="Undo").click()
+    await expect(chats(page).get_by_text(title)).to_be_visible()
+    await page.goto(f"/chat/{session}")
+    await choose(page, title, "Delete")
+    # Leaving the page is no way to keep it.
+    await page.goto("about:blank")
+
+    async with talk.http.stream("GET", f"/api/sessions/{session}") as gone:
+        status = gone.status_code
+    for _ in range(100):
+        if status == 404:
+            break
+        status = (await talk.http.get(f"/api/sessions/{session}")).status_code
+    assert status == 404
+
+
+async def test_a_chat_is_saved_as_markdown_and_json(suite: Suite, page: Page) -> None:
+    title = fresh("Export")
+    suite.model.script(Reply(text="exported **answer**"))
+    session = await begin(page, title)
+
+    async with page.expect_download() as markdown:
+        await choose(page, title, "Export as Markdown")
+    text = (await (await markdown.value).path()).read_text(encoding="utf-8")
+    async with page.expect_download() as exported:
+        await choose(page, title, "Export as JSON")
+    data = json.loads((await (await exported.value).path()).read_text(encoding="utf-8"))
+
+    assert title in text
+    assert "exported **answer**" in text
+    assert (await markdown.value).suggested_filename.endswith(".md")
+    assert data["session"]["id"] == session
+    assert [message["role"] for message in data["messages"]] == ["user", "assistant"]
+
+
+async def test_a_chat_that_does_not_exist_says_so(page: Page, recorder: Recorder) -> None:
+    recorder.forgive("status of 404")
+
+    await page.goto("/chat/no-such-chat")
+
+    await expect(page.get_by_role("heading", name="There is no such chat")).to_be_visible()
+    await page.get_by_role("main").get_by_role("link", name="Open the chats").click()
+    await expect(composer(page)).to_be_visible()
