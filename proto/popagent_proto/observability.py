@@ -75,6 +75,7 @@ class ListTraces(Query[TraceList]):
     session_id: Id | None = None
     turn_id: Id | None = None
     status: Literal["running", "ok", "error"] | None = None
+    turns_only: bool = Field(default=False, description="Leave out the traces of plain requests.")
     cursor: str | None = None
     limit: int = Field(default=50, ge=1, le=200)
 

@@ -32,7 +32,6 @@ from popagent_kit.settings import command
 BAR_COLUMNS: Final = 30
 NAME_COLUMNS: Final = 44
 DEEPEST: Final = 20
-MOST_SEARCHED: Final = 10_000
 TRACE_ID: Final = re.compile(r"[0-9a-f]{32}\Z")
 Span = dict[str, Any]
 
@@ -129,11 +128,12 @@ def _trace_id(client: Client, given: str | None) -> str:
 
 
 def _newest(client: Client, every: bool, **filters: str | None) -> Iterator[dict[str, Any]]:
-    """Yield traces, newest first; without `every` those of turns, among the newest MOST_SEARCHED."""
+    """Yield traces, newest first; without `every` those of turns."""
     cursor: str | None = None
-    for _ in range(MOST_SEARCHED // PAGE):
-        page = client.get("/api/observability/traces", limit=PAGE, cursor=cursor, **filters)
-        yield from (row for row in page["items"] if every or row["turnId"] is not None)
+    while True:
+        turns_only = None if every else "true"
+        page = client.get("/api/observability/traces", limit=PAGE, cursor=cursor, turnsOnly=turns_only, **filters)
+        yield from page["items"]
         cursor = page["nextCursor"]
         if cursor is None:
             return

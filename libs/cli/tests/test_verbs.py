@@ -230,12 +230,14 @@ def test_a_trace_is_drawn_as_a_waterfall_in_which_children_stand_below_their_par
 
 def test_a_trace_without_an_id_is_that_of_the_newest_turn(peer: Peer, run: Run) -> None:
     row = view("TraceList")["items"][0]
-    rows = [{**row, "traceId": "1" * 32, "turnId": None}, {**row, "traceId": "2" * 32, "turnId": "t"}]
+    rows = [{**row, "traceId": digit * 32, "turnId": "t"} for digit in "21"]
     peer.answers["traces list"] = {"items": rows, "nextCursor": None}
 
     run("traces", "show")
 
-    assert peer.asked[-1].path.endswith("2" * 32)
+    listed, shown = peer.asked[-2:]
+    assert listed.query["turnsOnly"] == "true"
+    assert shown.path.endswith("2" * 32)
 
 
 def test_events_go_on_from_where_the_line_broke(peer: Peer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,35 +35,49 @@ def page(where: str) -> Query[TraceSummary]:
     )
 
 
+def page_of_errors(narrow: str) -> Query[TraceSummary]:
+    """Return the same for errors: two scans in index order, so that a store with few of them is not read through."""
+    return Query(
+        TraceSummary,
+        f"""
+        select {SUMMARY} from (
+            (
+                select * from traces
+                where (started_at, trace_id) < ($2, $3) and state = 'error' and {narrow}
+                order by started_at desc, trace_id desc limit $4
+            )
+            union all
+            (
+                select * from traces
+                where (started_at, trace_id) < ($2, $3) and state = 'open'
+                    and seen_at < clock_timestamp() - make_interval(secs => $1) and {narrow}
+                order by started_at desc, trace_id desc limit $4
+            )
+        ) as found
+        order by started_at desc, trace_id desc
+        limit $4
+        """,  # noqa: S608 (constants of this module)
+    )
+
+
+OK: Final = "state = 'ok'"
+RUNNING: Final = "state = 'open' and seen_at >= clock_timestamp() - make_interval(secs => $1)"
+OF_TURNS: Final = "turn_id is not null"
+
 PAGE_OF_ALL: Final = page("true")
-PAGE_OF_OK: Final = page("state = 'ok'")
-PAGE_OF_RUNNING: Final = page("state = 'open' and seen_at >= clock_timestamp() - make_interval(secs => $1)")
+PAGE_OF_OK: Final = page(OK)
+PAGE_OF_RUNNING: Final = page(RUNNING)
+PAGE_OF_ERRORS: Final = page_of_errors("true")
+PAGE_OF_TURNS: Final = page(OF_TURNS)
+PAGE_OF_OK_TURNS: Final = page(f"{OK} and {OF_TURNS}")
+PAGE_OF_RUNNING_TURNS: Final = page(f"{RUNNING} and {OF_TURNS}")
+PAGE_OF_FAILED_TURNS: Final = page_of_errors(OF_TURNS)
 # One session or turn has few traces; the other conditions are checked on those.
-PAGE_OF_SESSION: Final = page(f"session_id = $5 and ($6::text is null or {STATUS} = $6)")
+PAGE_OF_SESSION: Final = page(
+    f"session_id = $5 and ($6::text is null or {STATUS} = $6) and (not $7::boolean or {OF_TURNS})"
+)
 PAGE_OF_TURN: Final = page(
     f"turn_id = $5 and ($6::text is null or {STATUS} = $6) and ($7::text is null or session_id = $7)"
-)
-# Two scans in index order, so that a store with few errors need not be read through.
-PAGE_OF_ERRORS: Final = Query(
-    TraceSummary,
-    f"""
-    select {SUMMARY} from (
-        (
-            select * from traces
-            where (started_at, trace_id) < ($2, $3) and state = 'error'
-            order by started_at desc, trace_id desc limit $4
-        )
-        union all
-        (
-            select * from traces
-            where (started_at, trace_id) < ($2, $3) and state = 'open'
-                and seen_at < clock_timestamp() - make_interval(secs => $1)
-            order by started_at desc, trace_id desc limit $4
-        )
-    ) as found
-    order by started_at desc, trace_id desc
-    limit $4
-    """,  # noqa: S608 (constants of this module)
 )
 
 

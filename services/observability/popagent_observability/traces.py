@@ -24,6 +24,18 @@ LOGS_BYTES: Final = 200_000
 BARE_SPAN_BYTES: Final = 330
 NEVER_ENDED: Final = "It never ended: its process stopped, or what it told was lost."
 
+# By whether only turns are wanted, and the state.
+PAGES: Final = {
+    (False, None): reading.PAGE_OF_ALL,
+    (False, "ok"): reading.PAGE_OF_OK,
+    (False, "running"): reading.PAGE_OF_RUNNING,
+    (False, "error"): reading.PAGE_OF_ERRORS,
+    (True, None): reading.PAGE_OF_TURNS,
+    (True, "ok"): reading.PAGE_OF_OK_TURNS,
+    (True, "running"): reading.PAGE_OF_RUNNING_TURNS,
+    (True, "error"): reading.PAGE_OF_FAILED_TURNS,
+}
+
 handlers: Handlers[ObservabilityDeps] = Handlers()
 V = TypeVar("V", bound=View)
 
@@ -42,14 +54,9 @@ async def _page(connection: Connection, query: ListTraces, lost_after_s: float) 
     if query.turn_id is not None:
         return await reading.PAGE_OF_TURN.all(connection, *after, query.turn_id, query.status, query.session_id)
     if query.session_id is not None:
-        return await reading.PAGE_OF_SESSION.all(connection, *after, query.session_id, query.status)
-    pages = {
-        None: reading.PAGE_OF_ALL,
-        "ok": reading.PAGE_OF_OK,
-        "running": reading.PAGE_OF_RUNNING,
-        "error": reading.PAGE_OF_ERRORS,
-    }
-    return await pages[query.status].all(connection, *after)
+        narrowed = (query.session_id, query.status, query.turns_only)
+        return await reading.PAGE_OF_SESSION.all(connection, *after, *narrowed)
+    return await PAGES[query.turns_only, query.status].all(connection, *after)
 
 
 @handlers.answers(GetTrace)

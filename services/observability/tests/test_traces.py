@@ -87,6 +87,11 @@ async def test_lists_are_narrowed_by_session_turn_and_status(deps: Observability
     assert await listed(deps, turn_id="t1") == [trace_id(1)]
     assert await listed(deps, turn_id="t1", session_id="other") == []
     assert await listed(deps) == [trace_id(number) for number in (3, 2, 1, 4)]
+    assert await listed(deps, turns_only=True) == [trace_id(1), trace_id(4)]
+    assert await listed(deps, turns_only=True, status="ok") == [trace_id(1)]
+    assert await listed(deps, turns_only=True, status="error") == [trace_id(4)]
+    assert await listed(deps, turns_only=True, status="running") == []
+    assert await listed(deps, turns_only=True, session_id="s1") == [trace_id(1), trace_id(4)]
 
 
 TURN = "popagent.turn.id"
