@@ -31,7 +31,7 @@ HOSTILE: Final = {
     "encoded script link": "[click](&#106;avascript:window.pwned=1) [two](java\tscript:window.pwned=1)",
     "data link": "[click](data:text/html;base64,PHNjcmlwdD53aW5kb3cucHduZWQ9MTwvc2NyaXB0Pg==)",
     "file link": "[passwords](file:///etc/passwd) [own](blob:http://x) ![f](file:///etc/passwd)",
-    "details": f'<details open ontoggle="window.pwned = 1"><summary>x</summary><video src="{FOREIGN}/v"></video></details>',
+    "details": f'<details open ontoggle="window.pwned = 1"><summary>x</summary><video src="{FOREIGN}/v"></video>',
     "math": "$$\\href{javascript:window.pwned=1}{x}$$ and $\\url{x}$",
     "diagram": '```mermaid\ngraph TD\nA["<img src=x onerror=window.pwned=1>"]\n```',
     "ansi": "\x1b[31mred\x1b[0m \x1b]8;;https://attacker.example\x07link\x1b]8;;\x07 \x07\x08\x00",
