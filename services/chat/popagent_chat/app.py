@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -63,7 +62,7 @@ async def build(service: Service[ChatSettings]) -> None:
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)
 
-    service.pulse.every(indexing.EVERY_S, "search index", partial(indexing.keep_up, service.pool))
+    service.pulse.every(indexing.EVERY_S, "search index", indexing.SearchIndex(service.pool).keep_up)
 
     async def stop_turns() -> None:
         await worker.stop(service.settings.stop_grace_s)

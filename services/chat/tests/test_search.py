@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from popagent_chat.sessions import search
+from popagent_chat.sessions.handlers import create_new
 from popagent_chat.threads import indexing
-from popagent_db.pool import Pool
+from popagent_chat.threads import store as threads
+from popagent_db.bootstrap import bootstrap, role_dsn
+from popagent_db.migrate import migrate
+from popagent_db.pool import Pool, open_pool
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
 from popagent_proto.chat.sessions import (
@@ -25,6 +30,7 @@ from popagent_proto.chat.sessions import (
 )
 from popagent_proto.chat.workspaces import RegisterWorkspace, RegisterWorkspaceBody
 from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
+from popagent_testing.plugin import execute, role_password
 from services.chat.tests.running import Door
 
 pytestmark = pytest.mark.usefixtures("chat")
@@ -54,8 +60,10 @@ async def titled(door: Door, title: str, **body: Any) -> str:
 
 
 async def indexed(pool: Pool) -> None:
+    index = indexing.SearchIndex(pool)
+    await index.keep_up()
     while await pool.fetchval("select exists (select 1 from message_texts where not indexed)"):
-        await indexing.keep_up(pool)
+        await index.keep_up()
 
 
 @pytest.mark.parametrize("by_index", [False, True], ids=["just written", "indexed"])
@@ -169,10 +177,15 @@ async def test_what_is_no_search_is_named(door: Door) -> None:
         assert (refused.value.http_status, refused.value.field) == expected
 
 
-async def test_what_was_stored_before_there_was_a_search_is_found_after_the_chore(door: Door, pool: Pool) -> None:
+@pytest.mark.parametrize(
+    "before",
+    ["update message_texts set folded = null, indexed = false", "delete from message_texts"],
+    ids=["before the migration", "by an older process after it"],
+)
+async def test_what_was_stored_without_its_words_is_found_after_the_chore(before: str, door: Door, pool: Pool) -> None:
     session = new_id()
     await door.say("a Märchen", session)
-    await pool.execute("update message_texts set folded = null, indexed = false")
+    await pool.execute(before)
     await pool.execute("update sessions set folded_title = null, title = 'Ärger', title_locked = true")
 
     assert (await found(door, "marchen")).items == []
@@ -189,6 +202,27 @@ async def test_a_deleted_session_leaves_no_words_behind(door: Door, pool: Pool) 
     await door.ask(DeleteSession(session_id=session))
 
     assert await pool.fetchval("select count(*) from message_texts where thread_id = $1", session) == 0
+
+
+async def test_a_server_without_trigrams_searches_all_the_same(make_database: Callable[..., str]) -> None:
+    admin = make_database()
+    await bootstrap(admin, ["chat"], {"chat": role_password("chat")})
+    await execute(admin, "drop extension pg_trgm")
+    dsn = role_dsn(admin, "chat", role_password("chat"))
+    await migrate(dsn, "chat")
+    pool = await open_pool(dsn, application_name="test", max_size=1)
+    async with pool.acquire() as conn:
+        await create_new(conn, "s1", "Chat", None)
+        message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "a Heron"}]}
+        await threads.append(conn, "s1", message, parent_id=None, token_count=1)
+    await indexed(pool)
+
+    async with pool.acquire() as conn:
+        [found] = await search.sessions(conn, "heron", (False, None, None, None, 10))
+    await pool.close()
+
+    assert found.match is not None
+    assert found.match.message_id == "m1"
 
 
 async def fill(pool: Pool, sessions: int, messages: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -32,6 +33,17 @@ class Untitled(BaseModel):
     id: str
     title: str
 
+
+ADD_MISSING: Final = Query(
+    None,
+    """
+    insert into message_texts (thread_id, seq)
+    select m.thread_id, m.seq
+    from messages m
+    where not exists (select 1 from message_texts t where t.thread_id = m.thread_id and t.seq = m.seq)
+    on conflict (thread_id, seq) do nothing
+    """,
+)
 
 UNFOLDED: Final = Query(
     Unfolded,
@@ -72,29 +84,47 @@ LET_IN: Final = Query(
 )
 
 
-async def keep_up(pool: Pool) -> None:
-    """Fold what was stored before, and index what is not yet, a few rows at a time; what is left, the next run does."""
-    for work in (_fold_titles, _fold, _let_in):
+class SearchIndex:
+    """The chore of one process."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._missing_added = False
+        self._old_folded = False
+
+    async def keep_up(self) -> None:
+        """Index what is not yet, a few rows at a time; what is left, the next run does.
+
+        What older versions stored is looked for once a process: the last one that starts has no older one beside it.
+        """
+        if not self._missing_added:
+            async with self._pool.acquire() as conn:
+                await ADD_MISSING.run(conn)
+            self._missing_added = True
+        if not self._old_folded:
+            self._old_folded = await self._batches(self._fold_titles) and await self._batches(self._fold)
+        await self._batches(self._let_in)
+
+    async def _batches(self, work: Callable[[], Awaitable[int]]) -> bool:
+        """Tell whether nothing is left."""
         for _ in range(MOST_BATCHES):
-            if await work(pool) < BATCH:
-                break
+            if await work() < BATCH:
+                return True
             await asyncio.sleep(PAUSE_S)
+        return False
 
+    async def _fold_titles(self) -> int:
+        async with self._pool.acquire() as conn:
+            found = await UNTITLED.all(conn, BATCH)
+            await FOLD_TITLE.run_many(conn, [(row.id, row.title, folded(row.title)) for row in found])
+        return len(found)
 
-async def _fold_titles(pool: Pool) -> int:
-    async with pool.acquire() as conn:
-        found = await UNTITLED.all(conn, BATCH)
-        await FOLD_TITLE.run_many(conn, [(row.id, row.title, folded(row.title)) for row in found])
-    return len(found)
+    async def _fold(self) -> int:
+        async with self._pool.acquire() as conn:
+            found = await UNFOLDED.all(conn, BATCH)
+            await FOLD.run_many(conn, [(row.thread_id, row.seq, folded(said(row.parts))) for row in found])
+        return len(found)
 
-
-async def _fold(pool: Pool) -> int:
-    async with pool.acquire() as conn:
-        found = await UNFOLDED.all(conn, BATCH)
-        await FOLD.run_many(conn, [(row.thread_id, row.seq, folded(said(row.parts))) for row in found])
-    return len(found)
-
-
-async def _let_in(pool: Pool) -> int:
-    async with pool.acquire() as conn:
-        return await LET_IN.run(conn, BATCH)
+    async def _let_in(self) -> int:
+        async with self._pool.acquire() as conn:
+            return await LET_IN.run(conn, BATCH)
