@@ -24,6 +24,8 @@ STATEMENT_TIMEOUT_S: Final = 30.0
 # The server gives up first and says why; the client's own limit is for a connection that answers no more at all.
 COMMAND_MARGIN_S: Final = 3.0
 RETRY_AFTER_S: Final = 1.0
+# A person has to do something first.
+DISK_RETRY_AFTER_S: Final = 30.0
 
 # The server is gone, going, starting, full, out of disk, read-only, or took too long. Trying again later may work.
 ABSENCE: Final = (
@@ -78,6 +80,11 @@ def _is_lost(connection: Connection) -> bool:
 
 
 def _unavailable(error: BaseException) -> UnavailableError:
+    if isinstance(error, asyncpg.DiskFullError):
+        return UnavailableError(
+            "The disk that the database writes to is full. Nothing was stored; free some space and try again.",
+            retry_after_s=DISK_RETRY_AFTER_S,
+        )
     reason = str(error) or type(error).__name__
     return UnavailableError(f"The database does not answer: {reason}", retry_after_s=RETRY_AFTER_S)
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from popagent_db.pool import open_pool
+from popagent_db.pool import Pool, open_pool
 from popagent_kit.errors import ConfigurationError, UnavailableError
 from popagent_testing.plugin import PostgresAddress, execute
 from popagent_testing.servers import PostgresServer
@@ -85,6 +85,15 @@ async def test_a_frozen_server_does_not_hold_a_caller(private_postgres: Postgres
 
     assert await pool.fetchval("select 1") == 1
     await pool.close()
+
+
+async def test_a_full_disk_is_said_as_one(pool: Pool) -> None:
+    raised = (
+        "do $$ begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$"
+    )
+
+    with pytest.raises(UnavailableError, match=r"disk .* is full. Nothing was stored"):
+        await pool.execute(raised)
 
 
 async def test_no_free_connection_is_unavailable_after_the_given_time(private_postgres: PostgresServer) -> None:
