@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+import asyncpg
 import pytest
 from playwright.async_api import Page, expect
 
@@ -183,3 +184,54 @@ async def test_words_sent_into_a_dead_network_are_sent_once_or_given_back(
         await expect(answers(page)).to_have_count(2)
         await ended(page)
         await expect(page.get_by_role("article", name="You")).to_have_count(2)
+
+
+async def test_a_full_disk_is_said_and_the_words_stay(suite: Suite, page: Page, recorder: Recorder) -> None:
+    recorder.forgive("status of 503")
+    await open_chat(page)
+    session = await say(page, "while there is room")
+    await ended(page)
+    password = (suite.home / "credentials/postgres-application").read_text(encoding="utf-8").strip()
+    port = suite.program("postgres").port
+    database = await asyncpg.connect(
+        host="127.0.0.1", port=port, user="popagent", password=password, database="popagent"
+    )
+    await database.execute(
+        "create function chat.full_disk() returns trigger language plpgsql as"
+        " $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$;"
+        "create trigger full_disk before insert on chat.messages for each row"
+        f" when (new.thread_id = '{session}') execute function chat.full_disk()"
+    )
+    try:
+        await composer(page).fill("no room for this")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert").get_by_text("is full. Nothing was stored")).to_be_visible()
+        await expect(composer(page)).to_have_value("no room for this")
+    finally:
+        await database.execute("drop function chat.full_disk() cascade")
+        await database.close()
+
+    await page.keyboard.press("Enter")
+    await expect(answers(page)).to_have_count(2)
+    await ended(page)
+
+
+@pytest.mark.full
+async def test_a_network_that_falls_silent_is_noticed_as_after_a_sleep(
+    suite: Suite, page: Page, recorder: Recorder
+) -> None:
+    recorder.forgive(*GONE)
+    suite.model.script(slowly("silence", count=3_500))
+    await open_chat(page)
+    await say(page, "fall silent")
+    await wait_for_words(page, 50)
+
+    # Frozen, not closed: no error ever comes from the socket.
+    suite.pause("gateway")
+    try:
+        await expect(page.get_by_text("Connection lost").first).to_be_visible(timeout=40_000)
+    finally:
+        suite.resume("gateway")
+
+    await ended(page, timeout_ms=90_000)
+    assert await written(page) == numbered(3_500).split()

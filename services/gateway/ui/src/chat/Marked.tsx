@@ -41,7 +41,9 @@ export function split(text: string, words: string): { text: string; hit: boolean
     if (to <= done) continue;
     const begin = Math.max(from, done);
     if (begin > done) pieces.push({ text: text.slice(done, begin), hit: false });
-    pieces.push({ text: text.slice(begin, to), hit: true });
+    const last = pieces.at(-1);
+    if (last?.hit && begin === done) last.text += text.slice(begin, to);
+    else pieces.push({ text: text.slice(begin, to), hit: true });
     done = to;
   }
   if (done < text.length) pieces.push({ text: text.slice(done), hit: false });
