@@ -18,15 +18,16 @@ const STATES: { value: TraceFilter["status"]; label: string }[] = [
 ];
 const DAY_MS = 86_400_000;
 
-/** Turns and other requests, newest first. The filter lies in the address: `status`, `session`, `turn`. */
+/** Turns, newest first; `all` adds plain requests. The filter lies in the address: `status`, `session`, `turn`, `all`. */
 export function TraceListScreen() {
   const [, navigate] = useLocation();
   const search = new URLSearchParams(useSearch());
   const status = STATES.find((state) => state.value === search.get("status"))?.value ?? null;
-  const filter: TraceFilter = { status, sessionId: search.get("session"), turnId: search.get("turn") };
+  const all = search.get("all");
+  const filter: TraceFilter = { status, sessionId: search.get("session"), turnId: search.get("turn"), turnsOnly: all === null };
   const filtered = filter.status !== null || filter.sessionId !== null || filter.turnId !== null;
-  const go = (change: Partial<Record<"status" | "session" | "turn", string | null>>) =>
-    navigate(`/observe${query({ status, session: filter.sessionId, turn: filter.turnId, ...change })}`);
+  const go = (change: Partial<Record<"status" | "session" | "turn" | "all", string | null>>) =>
+    navigate(`/observe${query({ status, session: filter.sessionId, turn: filter.turnId, all, ...change })}`);
 
   return (
     <main className="main">
@@ -42,6 +43,10 @@ export function TraceListScreen() {
             </button>
           ))}
         </div>
+        <label className="line trace-all small dim">
+          <input type="checkbox" checked={all !== null} onChange={(event) => go({ all: event.target.checked ? "1" : null })} />
+          Plain requests too
+        </label>
         {filter.sessionId && (
           <Narrowed label={`Chat: ${knownSession(filter.sessionId)?.title || filter.sessionId}`} onClear={() => go({ session: null })} />
         )}
@@ -80,7 +85,7 @@ function Search() {
     setError("");
     if ("trace" in found) return navigate(`/observe/traces/${found.trace}`);
     try {
-      const ofTurn = tracesQuery({ status: null, sessionId: null, turnId: found.id });
+      const ofTurn = tracesQuery({ status: null, sessionId: null, turnId: found.id, turnsOnly: false });
       const { items } = (await client.fetchInfiniteQuery(ofTurn)).pages[0] ?? { items: [] };
       const only = items.length === 1 ? items[0] : undefined;
       if (only) navigate(`/observe/traces/${only.traceId}`);

@@ -17,9 +17,12 @@ import { Waterfall } from "./Waterfall";
 import { type SeenTrace, isRunning, traceQuery, useNow } from "./queries";
 import { treeOf } from "./waterfall";
 
+const TRACE_ID = /^[0-9a-f]{32}$/;
+
 /** One trace: its waterfall or its logs, and the facts of a chosen span. `span` and `tab` lie in the address. */
 export function TraceScreen({ id }: { id: string }) {
-  const seen = useQuery(traceQuery(id));
+  const isId = TRACE_ID.test(id);
+  const seen = useQuery({ ...traceQuery(id), enabled: isId });
   if (seen.data) return <Trace seen={seen.data} trouble={seen.failureReason} at={seen.dataUpdatedAt} />;
   return (
     <main className="main">
@@ -27,8 +30,8 @@ export function TraceScreen({ id }: { id: string }) {
         <Back />
         <h1>Trace</h1>
       </header>
-      {seen.isError || (seen.failureReason && unreachable(seen.failureReason)) ? (
-        <Missing error={seen.failureReason ?? seen.error} asking={seen.isFetching} again={() => void seen.refetch()} />
+      {!isId || seen.isError || (seen.failureReason && unreachable(seen.failureReason)) ? (
+        <Missing error={isId ? (seen.failureReason ?? seen.error) : null} asking={seen.isFetching} again={() => void seen.refetch()} />
       ) : (
         <div className="skeletons" aria-busy="true" aria-label="Loading the trace">
           {seen.failureCount > 0 && <p className="dim">Not stored yet; looking again…</p>}
@@ -50,7 +53,8 @@ function Back() {
 }
 
 function Missing({ error, asking, again }: { error: unknown; asking: boolean; again: () => void }) {
-  const gone = error instanceof ApiError && [404, 422].includes(error.status);
+  // Without an error nothing was asked: the address names no trace.
+  const gone = error === null || (error instanceof ApiError && error.status === 404);
   return (
     <div className="empty" role="alert">
       <h2>{gone ? "This trace is not here" : unreachable(error) ? "Store unreachable; work goes on." : sentence(error)}</h2>
@@ -60,10 +64,12 @@ function Missing({ error, asking, again }: { error: unknown; asking: boolean; ag
           : "Turns do not need the store of traces. What they do meanwhile is shown once it is back."}
       </p>
       <div className="line">
-        <button type="button" className="btn" disabled={asking} onClick={again}>
-          {asking ? "Asking…" : "Ask again"}
-        </button>
-        <Link href="/observe" className="btn plain">
+        {error !== null && (
+          <button type="button" className="btn" disabled={asking} onClick={again}>
+            {asking ? "Asking…" : "Ask again"}
+          </button>
+        )}
+        <Link href="/observe" className={error === null ? "btn" : "btn plain"}>
           All traces
         </Link>
       </div>

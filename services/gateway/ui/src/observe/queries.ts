@@ -9,6 +9,8 @@ export interface TraceFilter {
   status: "running" | "ok" | "error" | null;
   sessionId: string | null;
   turnId: string | null;
+  /** Without the traces of plain requests. */
+  turnsOnly: boolean;
 }
 
 const RUNNING_MS = 1_000;
@@ -26,7 +28,7 @@ export const tracesQuery = (filter: TraceFilter) =>
   infiniteQueryOptions({
     queryKey: ["traces", filter],
     queryFn: ({ pageParam, signal }) =>
-      api.get<TraceList>(`/api/observability/traces${query({ ...filter, limit: 50, cursor: pageParam })}`, signal),
+      api.get<TraceList>(`/api/observability/traces${query({ ...filter, turnsOnly: filter.turnsOnly || null, limit: 50, cursor: pageParam })}`, signal),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.nextCursor,
     // What happened while another screen was shown.

@@ -36,38 +36,42 @@ export default function Settings({ section }: { section: string | null }) {
   if (!shown && (section !== null || !isPhone)) return <Redirect to={isPhone ? "/settings" : "/settings/models"} replace />;
   const Screen = shown?.screen;
 
+  const list = (
+    <nav aria-label="Settings" className="sections-nav">
+      <header className="bar">
+        <h1>Settings</h1>
+      </header>
+      <ul className="scroll sections">
+        {SECTIONS.map(({ id, title, about, icon }) => (
+          <li key={id}>
+            <Link href={`/settings/${id}`} className="row" aria-current={id === shown?.id ? "page" : undefined}>
+              <Icon name={icon} />
+              <span className="section-name">
+                <span>{title}</span>
+                <span className="xs faint cut">{id === "runtime" && unsaved ? <b className="is-wait">not saved</b> : about}</span>
+              </span>
+              <Icon name="right" className="only-phone faint" />
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+  // On a phone the list is a page of its own.
+  if (!shown || !Screen) return <main className="pane">{list}</main>;
+
   return (
     <>
-      <nav className={`pane ${shown ? "not-phone" : ""}`} aria-label="Settings">
+      <div className="pane not-phone">{list}</div>
+      <main className="main settings">
         <header className="bar">
-          <h1>Settings</h1>
+          <Link href="/settings" className="btn plain square only-phone" aria-label="All settings">
+            <Icon name="left" />
+          </Link>
+          <h1>{shown.title}</h1>
         </header>
-        <ul className="scroll sections">
-          {SECTIONS.map(({ id, title, about, icon }) => (
-            <li key={id}>
-              <Link href={`/settings/${id}`} className="row" aria-current={id === shown?.id ? "page" : undefined}>
-                <Icon name={icon} />
-                <span className="section-name">
-                  <span>{title}</span>
-                  <span className="xs faint cut">{id === "runtime" && unsaved ? <b className="is-wait">not saved</b> : about}</span>
-                </span>
-                <Icon name="right" className="only-phone faint" />
-              </Link>
-            </li>
-          ))}
-        </ul>
-      </nav>
-      {shown && Screen && (
-        <main className="main settings">
-          <header className="bar">
-            <Link href="/settings" className="btn plain square only-phone" aria-label="All settings">
-              <Icon name="left" />
-            </Link>
-            <h1>{shown.title}</h1>
-          </header>
-          <Screen key={shown.id} />
-        </main>
-      )}
+        <Screen key={shown.id} />
+      </main>
     </>
   );
 }

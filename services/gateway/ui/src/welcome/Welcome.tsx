@@ -9,7 +9,7 @@ import "./welcome.css";
 
 const QUESTIONS = [
   "What does this project do?",
-  "Where does it start, and how do I run it?",
+  "How do I run it, and where does it start?",
   "Which files should I read first?",
 ];
 
