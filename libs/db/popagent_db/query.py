@@ -69,7 +69,10 @@ class Query(Generic[T]):
 
     async def run_many(self, connection: Connection, rows: Iterable[Sequence[object]]) -> None:
         """Carry out the statement once for each of `rows`, all or nothing, in one round trip."""
-        await connection.executemany(self.sql, rows)
+        listed = list(rows)
+        # For no rows the driver sends the statement without its end, and the connection's next holder is still within it.
+        if listed:
+            await connection.executemany(self.sql, listed)
 
     def mismatches(self, columns: Sequence[str]) -> list[str]:
         """Say what is wrong with these result columns; empty when they fit."""

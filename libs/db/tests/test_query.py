@@ -97,6 +97,15 @@ async def test_run_counts_touched_rows(pool: Pool) -> None:
     assert (made, grown) == (0, 2)
 
 
+async def test_a_statement_for_no_rows_leaves_the_connection_as_it_was(pool: Pool) -> None:
+    nothing = Query(None, "select $1::text where false")
+
+    async with pool.acquire() as conn:
+        await nothing.run_many(conn, [])
+        async with conn.transaction(isolation="repeatable_read", readonly=True):
+            assert await Query(int, "select 1").value(conn) == 1
+
+
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """A package whose queries fit no schema."""
