@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from popagent_chat.threads import store as threads
 from popagent_db.pool import Pool
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
@@ -39,13 +38,22 @@ async def pages(door: Door, session: str, whole: SessionOutline) -> list[list[di
 
 async def lengthen(pool: Pool, session: str, texts: list[str]) -> list[str]:
     """Append a message for each text to the shown branch and return their ids."""
-    async with pool.acquire() as conn, conn.transaction():
-        parent = await threads.HEAD.first(conn, session)
-        for number, text in enumerate(texts):
-            message = {"id": f"more-{number}", "role": "user", "parts": [{"type": "text", "text": text}]}
-            await threads.append(conn, session, message, parent_id=parent, token_count=1)
-            parent = message["id"]
-    return [f"more-{number}" for number in range(len(texts))]
+    ids = [f"more-{number}" for number in range(len(texts))]
+    for message, text in zip(ids, texts, strict=True):
+        await pool.execute(
+            """
+            insert into messages (thread_id, id, seq, parent_id, role, parts, metadata, token_count)
+            select id, $2, next_seq, head_id, 'user',
+                json_build_array(json_build_object('type', 'text', 'text', $3::text)), '{}', 1
+            from threads
+            where id = $1
+            """,
+            session,
+            message,
+            text,
+        )
+        await pool.execute("update threads set next_seq = next_seq + 1, head_id = $2 where id = $1", session, message)
+    return ids
 
 
 async def test_the_pages_of_an_outline_are_the_shown_branch_and_stay_it(

@@ -7,12 +7,16 @@ import pytest
 import popagent_chat
 from popagent_chat.agents import store as agents
 from popagent_chat.runtime_settings import store as runtime_settings
+from popagent_chat.threads.indexing import SearchIndex
+from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import migrate
 from popagent_db.pool import Pool, open_pool
 from popagent_db.query import prepare_all
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
+from popagent_proto.chat.sessions import ListSessions
 from popagent_proto.chat.settings import GetAgentRuntime, seeded_agent_runtime
+from popagent_testing.plugin import execute, role_password
 from services.chat.tests.conftest import ChatOn
 from services.chat.tests.running import Door
 
@@ -79,3 +83,23 @@ async def test_a_missing_settings_row_is_an_error_that_a_start_does_not_repair(
     assert "settings are missing" in turn.text
     assert (await door.stored(session))[1] == turn.message
     assert await chat.pool.fetchval("select count(*) from agent_runtime_settings") == 0
+
+
+async def test_a_server_without_trigrams_searches_all_the_same(
+    make_database: Callable[..., str], chat_on: ChatOn, door: Door
+) -> None:
+    admin, session = make_database(), new_id()
+    await bootstrap(admin, ["chat"], {"chat": role_password("chat")})
+    await execute(admin, "drop extension pg_trgm")
+    dsn = role_dsn(admin, "chat", role_password("chat"))
+    await migrate(dsn, "chat")
+    chat = await chat_on(dsn)
+    await door.say("Hello", session)
+    turn = await door.say("a Heron", session)
+
+    fresh = await door.ask(ListSessions(q="heron"))
+    await SearchIndex(chat.pool).keep_up()
+    read = await door.ask(ListSessions(q="heron"))
+
+    assert fresh == read
+    assert [item.match and item.match.message_id for item in read.items] == [turn.view.message_id]

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from popagent_chat.sessions import search
-from popagent_chat.sessions.handlers import create_new
 from popagent_chat.threads import indexing
-from popagent_chat.threads import store as threads
-from popagent_db.bootstrap import bootstrap, role_dsn
-from popagent_db.migrate import migrate
-from popagent_db.pool import Pool, open_pool
+from popagent_db.pool import Pool
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
 from popagent_proto.chat.sessions import (
@@ -30,7 +25,6 @@ from popagent_proto.chat.sessions import (
 )
 from popagent_proto.chat.workspaces import RegisterWorkspace, RegisterWorkspaceBody
 from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
-from popagent_testing.plugin import execute, role_password
 from services.chat.tests.running import Door
 
 pytestmark = pytest.mark.usefixtures("chat")
@@ -202,27 +196,6 @@ async def test_a_deleted_session_leaves_no_words_behind(door: Door, pool: Pool) 
     await door.ask(DeleteSession(session_id=session))
 
     assert await pool.fetchval("select count(*) from message_texts where thread_id = $1", session) == 0
-
-
-async def test_a_server_without_trigrams_searches_all_the_same(make_database: Callable[..., str]) -> None:
-    admin = make_database()
-    await bootstrap(admin, ["chat"], {"chat": role_password("chat")})
-    await execute(admin, "drop extension pg_trgm")
-    dsn = role_dsn(admin, "chat", role_password("chat"))
-    await migrate(dsn, "chat")
-    pool = await open_pool(dsn, application_name="test", max_size=1)
-    async with pool.acquire() as conn:
-        await create_new(conn, "s1", "Chat", None)
-        message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "a Heron"}]}
-        await threads.append(conn, "s1", message, parent_id=None, token_count=1)
-    await indexed(pool)
-
-    async with pool.acquire() as conn:
-        [found] = await search.sessions(conn, "heron", (False, None, None, None, 10))
-    await pool.close()
-
-    assert found.match is not None
-    assert found.match.message_id == "m1"
 
 
 async def fill(pool: Pool, sessions: int, messages: int) -> None:
