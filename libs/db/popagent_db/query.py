@@ -70,7 +70,7 @@ class Query(Generic[T]):
     async def run_many(self, connection: Connection, rows: Iterable[Sequence[object]]) -> None:
         """Carry out the statement once for each of `rows`, all or nothing, in one round trip."""
         listed = list(rows)
-        # For no rows the driver sends the statement without its end, and the connection's next holder is still within it.
+        # For no rows the driver sends the statement without its end, and the next holder is still within it.
         if listed:
             await connection.executemany(self.sql, listed)
 
