@@ -200,7 +200,7 @@ class Live {
     assert.equal(response.status, 204);
   }
 
-  // One turn: a second send is refused, a second reader gets the same message, a stop ends it closed.
+  // One turn: a second send is refused with 409, readers who come in its middle get the same message.
   async conflictAndResume() {
     const chat = this.chat();
     const { ended } = await this.underWay(chat);
@@ -210,12 +210,27 @@ class Live {
     assert.equal(rival.status, 'error', 'a send into a running turn must be refused');
     assert.ok(rival.error.message.length > 0 && rival.error.message.length < 2000);
 
-    const reader = this.chat({ id: chat.id });
-    await reader.resumeStream();
-    await ended;
-    await this.settled(chat);
-    await this.settled(reader);
-    assert.deepEqual(reader.lastMessage, chat.lastMessage, 'the resumed message differs');
+    const refused = await fetch(this.api, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...this.headers },
+      body: JSON.stringify({
+        id: chat.id,
+        messages: [{ id: randomUUID(), role: 'user', parts: [{ type: 'text', text: 'something else' }] }],
+      }),
+    });
+    assert.equal(refused.status, 409);
+    assert.equal((await refused.json()).code, 'turn_running');
+
+    const readers = [this.chat({ id: chat.id }), this.chat({ id: chat.id })];
+    const first = readers[0].resumeStream();
+    await until(() => readers[0].lastMessage && textOf(readers[0].lastMessage), 'the first reader');
+    assert.equal(chat.status, 'streaming', 'the turn was over before anybody could join it');
+    await Promise.all([first, readers[1].resumeStream(), ended]);
+    for (const each of [chat, ...readers]) await this.settled(each);
+    for (const reader of readers) {
+      assert.equal(reader.messages.length, 1);
+      assert.deepEqual(reader.lastMessage, chat.lastMessage, 'the resumed message differs');
+    }
   }
 
   async serverStop() {
@@ -313,7 +328,7 @@ class Live {
     await this.check('strict', () => this.strict());
     await this.check('send, regenerate, send again, 204', () => this.sendAndRegenerate());
     await this.check('204 for an unknown id', () => this.unknownId());
-    await this.check('409 and resume by a second reader', () => this.conflictAndResume());
+    await this.check('409 and resume in mid-turn by two readers', () => this.conflictAndResume());
     await this.check('stop by the server', () => this.serverStop());
     await this.check('stop by the client alone', () => this.clientStop());
     await this.check('cut and resume', () => this.cutAndResume());
