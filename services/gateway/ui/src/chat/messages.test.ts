@@ -33,6 +33,13 @@ test("a tool call reads the same in both shapes of the wire", () => {
   expect(toolCall({ type: "step-start" })).toBeNull();
 });
 
+test("the arguments of a call that failed are shown where either version of the client keeps them", () => {
+  const failed = { type: "tool-read", toolCallId: "c", state: "output-error" as const, errorText: "no" };
+
+  expect(toolCall({ ...failed, rawInput: { path: "a" } } as never)?.input).toEqual({ path: "a" });
+  expect(toolCall({ ...failed, input: { path: "a" } } as never)?.input).toEqual({ path: "a" });
+});
+
 test("searched words are marked without case and accents, in any script", () => {
   const marked = (text: string, words: string) =>
     split(text, words)

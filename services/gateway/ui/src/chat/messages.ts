@@ -23,7 +23,8 @@ export function toolCall(part: Part): ToolCall | null {
     id: call.toolCallId,
     name: part.type === "dynamic-tool" ? String(call["toolName"]) : part.type.slice("tool-".length),
     state: call.state,
-    input: call["input"],
+    // A stored call that failed has its arguments where version 6 of the client put them.
+    input: call["input"] ?? call["rawInput"],
     output: call["output"],
     error: typeof call["errorText"] === "string" ? call["errorText"] : null,
     durationMs: metadata.durationMs ?? null,
