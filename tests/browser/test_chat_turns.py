@@ -58,6 +58,8 @@ async def test_an_answer_with_thoughts_and_a_tool_reads_the_same_when_it_is_open
     shown = await answer.locator(".prose").inner_text()
     await page.reload()
     await ended(page)
+    # Until its renderer is there, a text is shown as it is written.
+    await expect(answers(page).last.get_by_role("table")).to_be_visible()
     assert await answers(page).last.locator(".prose").inner_text() == shown
 
 

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useLocation } from "wouter";
+import { useCommands } from "../app/commands";
 import "./chat.css";
 import { Conversation } from "./Conversation";
 import { SessionList } from "./SessionList";
@@ -23,6 +24,17 @@ export function ChatScreen({ id }: { id: string | null }) {
     if (id === null && !matchMedia(PHONE).matches) navigate(`/chat/${lastChat() ?? "new"}${location.search}`, { replace: true });
   }, [id, navigate]);
 
+  const [isListHidden, setListHidden] = useState(false);
+  useCommands([
+    {
+      id: "chat list",
+      title: isListHidden ? "Show the list of chats" : "Hide the list of chats",
+      group: "Do",
+      keys: "[",
+      run: () => setListHidden(!isListHidden),
+    },
+  ]);
+
   // After the composer can be used, and before an answer needs it.
   useEffect(() => void loadMarkdown(), []);
 
@@ -33,7 +45,7 @@ export function ChatScreen({ id }: { id: string | null }) {
 
   return (
     <>
-      <SessionList openId={isNew ? "new" : id} />
+      {!isListHidden && <SessionList openId={isNew ? "new" : id} />}
       {session && <Conversation key={session.id} session={session} isNew={isNew} onBegun={onBegun} />}
     </>
   );
