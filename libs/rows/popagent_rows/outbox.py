@@ -89,6 +89,18 @@ INSERT: Final = Query(
     values ($1, $2, $3, $4, $5)
     """,
 )
+
+
+def insert_from(source: str, first: int) -> str:
+    """Return SQL that stores an event beside the change it tells of, in one statement with it.
+
+    `source` is a relation of that statement which has a row when the change was made; the event's five arguments, see
+    `row_of`, begin with `first`. Wake the relay after it.
+    """
+    arguments = ", ".join(f"${number}" for number in range(first, first + 5))
+    return f"insert into outbox (id, subject, aggregate_id, payload, headers) select {arguments} from {source}"  # noqa: S608
+
+
 LOCK_UNSENT: Final = Query(
     OutboxRow,
     """
@@ -155,6 +167,13 @@ ADVANCE_MARK: Final = Query(
 )
 
 
+def row_of(event: Event) -> tuple[str, str, str, str, dict[str, str]]:
+    """Return the columns of an event, with the trace that is current here."""
+    headers: dict[str, str] = {}
+    inject(headers)
+    return event.event_id, event.to_subject(), event.aggregate_id, event.encode().decode(), headers
+
+
 class StreamLostError(AppError):
     """Another replica noticed that the stream was lost while these events were published; they are sent again."""
 
@@ -200,13 +219,7 @@ class Outbox:
 
     async def add(self, connection: Connection, *events: Event) -> None:
         """Store `events`, in this order, in the caller's transaction, with the trace that is current here."""
-        headers: dict[str, str] = {}
-        inject(headers)
-        rows = [
-            (event.event_id, event.to_subject(), event.aggregate_id, event.encode().decode(), headers)
-            for event in events
-        ]
-        await INSERT.run_many(connection, rows)
+        await INSERT.run_many(connection, [row_of(event) for event in events])
         if connection in self._added:
             self._added[connection] = True
         else:

@@ -123,14 +123,15 @@ async def test_the_end_of_a_turn_waits_for_a_database_that_is_away(
 async def test_an_end_whose_commit_was_not_answered_is_not_written_twice(
     own_chat: Chat, own_postgres: PostgresServer, door: Door, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    transaction = own_chat.deps.outbox.transaction
+    acquire = own_chat.pool.acquire
     lost = asyncio.Event()
 
     @asynccontextmanager
-    async def commits_without_an_answer() -> AsyncIterator[Connection]:
-        async with transaction() as conn:
+    async def ends_without_an_answer(timeout_s: float = 5) -> AsyncIterator[Connection]:
+        async with acquire(timeout_s) as conn:
             yield conn
-        if not lost.is_set():
+            state = await conn.fetchval("select state from turns where id = $1", turn.view.turn_id)
+        if state == "completed" and not lost.is_set():
             lost.set()
             raise UnavailableError("The database does not answer.")
 
@@ -138,7 +139,7 @@ async def test_an_end_whose_commit_was_not_answered_is_not_written_twice(
     model.script(Reply(text="one two three", after=2, hold=True))
     turn = await door.start("count", session)
     await turn.read(until="two")
-    monkeypatch.setattr(own_chat.deps.outbox, "transaction", commits_without_an_answer)
+    monkeypatch.setattr(own_chat.pool, "acquire", ends_without_an_answer)
     model.release()
     await turn.read()
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import orjson
 import pytest
 
 from popagent_db.pool import Pool
@@ -14,6 +17,7 @@ from popagent_proto.chat.sessions import PatchSession, PatchSessionBody
 from popagent_proto.chat.turns import StartTurn, StopTurn
 from popagent_proto.chat.workspaces import RegisterWorkspace, RegisterWorkspaceBody
 from popagent_testing.model_server import ModelList, ModelServer, Reply
+from popagent_testing.suite_bus import until
 from services.chat.tests.conftest import StartChat
 from services.chat.tests.running import Chat, Door, user_message
 
@@ -223,15 +227,20 @@ async def test_without_a_catalogue_any_well_formed_model_is_taken_with_a_warning
     assert (error.http_status, error.field) == (422, "model")
 
 
-async def test_of_two_turns_at_the_same_moment_in_one_new_session_exactly_one_wins(door: Door, pool: Pool) -> None:
+async def test_of_two_turns_at_the_same_moment_in_one_new_session_exactly_one_wins(
+    door: Door, model: ModelServer, pool: Pool
+) -> None:
     for _ in range(5):
         session = new_id()
+        model.script(Reply(text="one", hold=True))
 
         results = await asyncio.gather(door.start("one", session), door.start("two", session), return_exceptions=True)
 
         won = [result for result in results if not isinstance(result, BaseException)]
         lost = [result for result in results if isinstance(result, AppError)]
         assert (len(won), [error.code for error in lost]) == (1, ["turn_running"])
+        await model.until(lambda server: server.held == 1)
+        model.release()
         await won[0].read()
         assert await pool.fetchval("select count(*) from turns where session_id = $1", session) == 1
         assert len(await door.stored(session)) == 2
@@ -249,6 +258,57 @@ async def test_the_same_request_at_the_same_moment_is_one_turn(door: Door, model
     assert sum(view.created for view in views) == 1
     await (await door.join(session, views[0].turn_id)).read()
     assert len(model.requests) == 1
+
+
+@asynccontextmanager
+async def renamed_meanwhile(pool: Pool, session: str) -> AsyncIterator[None]:
+    """Change the session in the block, and commit that when somebody waits for it."""
+    async with pool.acquire() as conn, pool.acquire() as watching:
+        change = conn.transaction()
+        await change.start()
+        await conn.execute(
+            "update sessions set title = 'mine', title_locked = true, version = version + 1 where id = $1", session
+        )
+
+        async def somebody_waits() -> bool:
+            waiting = "select exists (select 1 from pg_locks where locktype = 'transactionid' and not granted)"
+            return bool(await watching.fetchval(waiting))
+
+        try:
+            yield
+            await until(somebody_waits)
+        finally:
+            await change.commit()
+
+
+async def told(pool: Pool, turn_id: str) -> list[tuple[str, str | None]]:
+    """Title and running turn of the session in each event of the turn."""
+    rows = await pool.fetch("select payload from outbox where aggregate_id = $1 order by position", turn_id)
+    sessions = [orjson.loads(row["payload"])["session"] for row in rows]
+    return [(session["title"], session["runningTurnId"]) for session in sessions]
+
+
+async def test_a_session_that_changes_while_a_turn_starts_and_ends_keeps_the_change_and_gets_the_turn(
+    door: Door, model: ModelServer, pool: Pool
+) -> None:
+    session = new_id()
+    await door.say("hello", session)
+    version = await pool.fetchval("select version from sessions where id = $1", session)
+    model.script(Reply(text="one two three", after=2, hold=True))
+
+    async with renamed_meanwhile(pool, session):
+        starting = asyncio.create_task(door.start("count", session))
+    turn = await starting
+    await turn.read(until="two")
+    await pool.execute("update sessions set title = 'a name' where id = $1", session)
+    async with renamed_meanwhile(pool, session):
+        model.release()
+    await turn.read()
+
+    assert [message["role"] for message in await door.stored(session)] == ["user", "assistant"] * 2
+    assert (await door.stored(session))[3] == turn.message
+    assert await told(pool, turn.view.turn_id) == [("mine", turn.view.turn_id), ("mine", None)]
+    assert await pool.fetchval("select version from sessions where id = $1", session) == version + 4
 
 
 async def test_twenty_turns_at_once_in_as_many_sessions_all_end_with_their_own_answer(door: Door) -> None:

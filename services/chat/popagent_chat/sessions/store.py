@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from popagent_chat.threads import store as threads
-from popagent_chat.threads.words import folded
-from popagent_db.pool import Connection
 from popagent_db.query import Query
 from popagent_proto.chat.sessions import MessageHit, SessionItem, SessionSummary
 
@@ -105,25 +103,4 @@ REVISE: Final = Query(
     """,
 )
 
-# Activity renames only a session that nobody named.
-TOUCH: Final = Query(
-    SessionRow,
-    """
-    update sessions
-    set running_turn_id = $2,
-        title = case when title_locked or title <> '' then title else $3 end,
-        folded_title = case when title_locked or title <> '' then folded_title else $4 end,
-        version = version + 1,
-        updated_at = clock_timestamp()
-    where id = $1
-    returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
-        created_at, updated_at
-    """,
-)
-
 DELETE: Final = Query(None, "delete from sessions where id = $1")
-
-
-async def set_running(conn: Connection, session_id: str, turn_id: str | None, title: str = "") -> SessionRow:
-    """Note which turn runs, or that none does; an untitled session takes `title`."""
-    return await TOUCH.one(conn, session_id, turn_id, title, folded(title))

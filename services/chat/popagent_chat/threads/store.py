@@ -41,22 +41,24 @@ SET_HEAD: Final = Query(None, "update threads set head_id = $2 where id = $1")
 
 HEAD: Final = Query(str, "select head_id from threads where id = $1")
 
-# The new message is the head. $8 are its folded words.
-APPEND: Final = Query(
-    int,
+
+def insert_from(thread: str, first: int) -> str:
+    """Return the relations `message` and `words` of a statement that stores a message, with the words searched for.
+
+    `thread` is a relation of that statement: the thread's id, and the message's seq. The message's seven columns, see
+    `columns_of`, begin with `first`; without parts there is no message.
     """
-    with thread as (
-        update threads set next_seq = next_seq + 1, head_id = $2 where id = $1 returning next_seq - 1 as seq
-    ),
-    words as (
-        insert into message_texts (thread_id, seq, folded) select $1, thread.seq, $8 from thread where $8 <> ''
-    )
-    insert into messages (thread_id, id, seq, parent_id, role, parts, metadata, token_count, sealed_at)
-    select $1, $2, thread.seq, $3, $4, $5, $6, $7, clock_timestamp()
-    from thread
-    returning seq
-    """,
-)
+    message_id, parent_id, role, parts, metadata, tokens, words = (f"${first + place}" for place in range(7))
+    return f"""
+    message as (
+        insert into messages (thread_id, id, seq, parent_id, role, parts, metadata, token_count, sealed_at)
+        select id, {message_id}, seq, {parent_id}, {role}, {parts}, {metadata}, {tokens}, clock_timestamp()
+        from {thread}
+        where {parts}::json is not null
+    ), words as (
+        insert into message_texts (thread_id, seq, folded) select id, seq, {words} from {thread} where {words} <> ''
+    )"""
+
 
 FIND: Final = Query(
     StoredMessage,
@@ -119,26 +121,10 @@ DELETE: Final = Query(
 )
 
 
-async def append(
-    conn: Connection,
-    thread_id: str,
-    message: dict[str, Any],
-    *,
-    parent_id: str | None,
-    token_count: int,
-) -> None:
-    """Store a UI message below `parent_id` and make it the head of the thread."""
-    await APPEND.one(
-        conn,
-        thread_id,
-        message["id"],
-        parent_id,
-        message["role"],
-        message["parts"],
-        message.get("metadata") or {},
-        token_count,
-        folded(said(message["parts"])),
-    )
+def columns_of(message: dict[str, Any], *, parent_id: str | None, token_count: int) -> tuple[object, ...]:
+    """Return the columns that a UI message is stored with, below `parent_id`."""
+    parts, metadata = message["parts"], message.get("metadata") or {}
+    return message["id"], parent_id, message["role"], parts, metadata, token_count, folded(said(parts or []))
 
 
 async def branch_page(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from popagent_chat.runtime_settings import store as runtime_settings
 from popagent_chat.runtime_settings.handlers import SettingsMissingError
 from popagent_chat.sessions import store as sessions
 from popagent_chat.threads import store as threads
+from popagent_chat.threads.store import StoredMessage
 from popagent_chat.turns.store import LeasedTurn
 from popagent_chat.workspaces import store as workspaces
 from popagent_chat.workspaces.folder import open_folder
@@ -69,10 +71,13 @@ class BegunWith(BaseModel):
     connection: StoredConnection | None
     agent: AgentRow | None
     workspace: WorkspaceView
+    branch: list[StoredMessage]
 
 
-# The slices' own statements, asked together: $1 names the agent, $2 the session.
+# The slices' own statements, asked together: $1 names the agent, $2 the session, $3 where the branch ends, with the
+# bounds of BRANCH behind it.
 _WORKSPACE_ID: Final = f"(select s.workspace_id from ({sessions.GET.sql.replace('$1', '$2')}) s)"
+_BRANCH: Final = re.sub(r"\$(\d)", lambda number: f"${int(number[1]) + 1}", threads.BRANCH.sql)
 BEGUN_WITH: Final = Query(
     BegunWith,
     f"""
@@ -80,7 +85,8 @@ BEGUN_WITH: Final = Query(
         (select to_json(x) from ({runtime_settings.GET.sql}) x) as settings,
         (select to_json(x) from ({connections.GET.sql}) x) as connection,
         (select to_json(x) from ({agents.GET.sql}) x) as agent,
-        (select to_json(x) from ({workspaces.GET.sql.replace("$1", _WORKSPACE_ID)}) x) as workspace
+        (select to_json(x) from ({workspaces.GET.sql.replace("$1", _WORKSPACE_ID)}) x) as workspace,
+        (select json_agg(x order by x.seq) from ({_BRANCH}) x) as branch
     """,
 )
 
@@ -127,16 +133,14 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
 
 
 async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
-    # Two statements, each at one moment; nobody writes in a thread while a turn of it runs.
     async with deps.pool.acquire() as conn:
-        begun = await BEGUN_WITH.one(conn, agents.ORCHESTRATOR, turn.session_id)
-        branch = await threads.BRANCH.all(
-            conn, turn.session_id, turn.user_message_id, HISTORY_MESSAGES + 1, HISTORY_BYTES
+        begun = await BEGUN_WITH.one(
+            conn, agents.ORCHESTRATOR, turn.session_id, turn.user_message_id, HISTORY_MESSAGES + 1, HISTORY_BYTES
         )
     if begun.settings is None:
         raise SettingsMissingError
     if begun.agent is None:
         raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
-    *history, message = (stored.ui() for stored in branch)
+    *history, message = (stored.ui() for stored in begun.branch)
     connection = begun.connection or connections.NOTHING_STORED
     return _Stored(begun.settings, connection, begun.agent, begun.workspace, history, message)

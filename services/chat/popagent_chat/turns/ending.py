@@ -1,4 +1,4 @@
-"""How a turn ends: message, state and events in one transaction under the fence, then the mark for those who watch."""
+"""How a turn ends: message, state and event in one statement under the fence, then the mark for those who watch."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Final
 
 from popagent_agent.tokens import estimate_tokens
 from popagent_chat.deps import RunDeps
-from popagent_chat.sessions import store as sessions
 from popagent_chat.threads import store as threads
 from popagent_chat.turns import store
 from popagent_chat.turns.closing import Ending
-from popagent_chat.turns.store import TURNS, LeasedTurn
+from popagent_chat.turns.store import LeasedTurn
 from popagent_chat.turns.stream import TurnStream
 from popagent_db.pool import Connection
 from popagent_kit.clock import now
 from popagent_kit.errors import UnavailableError
 from popagent_kit.text import excerpt
 from popagent_proto.chat.turns import TurnEnded
-from popagent_rows.leased import Lease
+from popagent_rows import outbox
+from popagent_rows.leased import Lease, LeaseLostError
 
 log = logging.getLogger(__name__)
 
@@ -61,34 +61,30 @@ async def _was_stored(deps: RunDeps, turn: LeasedTurn) -> bool:
 
 
 async def _store(deps: RunDeps, turn: LeasedTurn, stream: TurnStream, ending: Ending) -> None:
+    """Write all of it in one statement; whoever changed the session since it was read has come further."""
+    async with deps.pool.acquire() as conn:
+        while not await _stored(conn, turn, stream, ending):
+            pass
+    deps.outbox.wake()
+
+
+async def _stored(conn: Connection, turn: LeasedTurn, stream: TurnStream, ending: Ending) -> bool:
+    """Store the end, unless the session is changed at this very moment.
+
+    Raises:
+        LeaseLostError: Another attempt has the turn, or it has ended.
+    """
     message = stream.message
     text = text_of(message)
-    async with deps.outbox.transaction() as conn:
-        await TURNS.fence(conn, turn)
-        await threads.append(
-            conn, turn.session_id, message, parent_id=turn.user_message_id, token_count=estimate_tokens(text)
-        )
-        await TURNS.fenced(
-            conn,
-            turn,
-            store.END,
-            ending.state,
-            stream.ending,
-            stream.next_chunk + 1,
-            ending.error_class,
-            ending.input_tokens,
-            ending.output_tokens,
-        )
-        await _tell(deps, conn, turn, text, ending)
-
-
-async def _tell(deps: RunDeps, conn: Connection, turn: LeasedTurn, text: str, ending: Ending) -> None:
-    row = await sessions.set_running(conn, turn.session_id, None)
-    ended = TurnEnded(
+    seen = await store.SESSION_NOW.one(conn, turn.session_id)
+    if seen.session is None:
+        raise LeaseLostError(f"the session of turn {turn.id} was deleted")
+    at_rest = seen.session.model_copy(update={"running_turn_id": None, "updated_at": seen.now})
+    event = TurnEnded(
         aggregate_id=turn.id,
         version=1,
         turn_id=turn.id,
-        session=row.summary(),
+        session=at_rest.summary(),
         state=ending.state,
         error_class=ending.error_class,
         excerpt=excerpt(text, EXCERPT_CHARACTERS),
@@ -96,7 +92,26 @@ async def _tell(deps: RunDeps, conn: Connection, turn: LeasedTurn, text: str, en
         output_tokens=ending.output_tokens,
         trace_id=turn.trace_id,
     )
-    await deps.outbox.add(conn, ended)
+    ended = await store.END.one(
+        conn,
+        turn.id,
+        turn.attempt,
+        turn.owner,
+        turn.session_id,
+        seen.session.version,
+        seen.now,
+        *threads.columns_of(message, parent_id=turn.user_message_id, token_count=estimate_tokens(text)),
+        *outbox.row_of(event),
+        ending.state,
+        stream.ending,
+        stream.next_chunk + 1,
+        ending.error_class,
+        ending.input_tokens,
+        ending.output_tokens,
+    )
+    if not ended.held:
+        raise LeaseLostError(f"turn {turn.id}: attempt {turn.attempt} was taken over")
+    return ended.stored
 
 
 def text_of(message: dict[str, Any]) -> str:

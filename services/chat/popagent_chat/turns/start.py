@@ -10,16 +10,19 @@ from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.models.handlers import model_choice
 from popagent_chat.sessions import handlers as sessions
-from popagent_chat.sessions import store as session_store
 from popagent_chat.sessions.store import SessionRow
 from popagent_chat.threads import store as threads
 from popagent_chat.threads.store import StoredMessage
+from popagent_chat.threads.words import folded
 from popagent_chat.turns import store
-from popagent_chat.turns.store import LeasedTurn, TurnRow
+from popagent_chat.turns.store import LeasedTurn, Seen, TurnRow
+from popagent_chat.workspaces.handlers import workspace_for
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConflictError, InvalidInputError
 from popagent_kit.ids import new_id
 from popagent_proto.chat.turns import MESSAGE_CHARACTERS, StartTurn, TurnStarted, TurnView, UserMessage
+from popagent_rows import outbox
+from popagent_rows.leased import Holder
 from popagent_telemetry import current_trace_id, inject
 
 handlers = Handlers[ChatDeps]()
@@ -58,129 +61,139 @@ async def start_turn(deps: ChatDeps, command: StartTurn) -> TurnView:
             choice = await model_choice(conn)
         await deps.models.require_known(command.model, choice, field="model")
     slot = deps.turns.reserve()
+    holder = None if slot is None else deps.turns.holder
     try:
-        async with deps.outbox.transaction() as conn:
-            session = await _locked_session(conn, command)
-            known = await _known_message(conn, command, session)
-            repeated = await _repeated(conn, command, known)
-            if repeated is not None:
-                return repeated.view(created=False)
-            turn = await _start(deps, conn, command, session, known, here=slot is not None)
+        async with deps.pool.acquire() as conn:
+            started = await _started(conn, command, holder)
+        if isinstance(started, TurnRow):
+            return started.view(created=False)
+        deps.outbox.wake()
         if slot is None:
             deps.turns.wake()
         else:
-            slot.start(turn)
+            slot.start(started)
     finally:
         if slot is not None:
             slot.free()
     return TurnView(
-        turn_id=turn.id,
-        session_id=turn.session_id,
-        message_id=turn.assistant_message_id,
+        turn_id=started.id,
+        session_id=started.session_id,
+        message_id=started.assistant_message_id,
         state="queued" if slot is None else "running",
         created=True,
     )
 
 
-async def _start(
-    deps: ChatDeps,
-    conn: Connection,
-    command: StartTurn,
-    session: SessionRow,
-    known: StoredMessage | None,
-    *,
-    here: bool,
-) -> LeasedTurn:
-    """Store the turn, owned by this process when it runs `here`."""
-    if session.running_turn_id is not None:
-        raise sessions.SessionBusyError(extra={"turnId": session.running_turn_id})
-    if session.archived_at is not None:
-        raise SessionArchivedError(extra={"session": session.summary().wire()})
-    place = await _place(conn, command, session, known)
-    if place.new_message is not None:
-        tokens = sum(estimate_tokens(part["text"]) for part in place.new_message["parts"])
-        await threads.append(conn, session.id, place.new_message, parent_id=place.parent_id, token_count=tokens)
-    else:
-        await threads.SET_HEAD.run(conn, session.id, place.user_message_id)
+async def _started(conn: Connection, command: StartTurn, holder: Holder | None) -> LeasedTurn | TurnRow:
+    """Store the turn, owned by `holder` if there is one, or return the one that this very request started before.
+
+    Reading and writing are one statement each. Whoever changed the session in between has come further, so that this
+    ends.
+    """
+    submitted = command.message if command.trigger == "submit-message" else None
+    message_id = None if submitted is None else submitted.id
+    while True:
+        seen = await store.SEEN.one(conn, command.session_id, command.turn_id, message_id, command.workspace_id)
+        session = seen.session or await _new_session(conn, command, seen)
+        if command.workspace_id not in (None, session.workspace_id):
+            raise InvalidInputError(
+                f"This session works in the workspace {session.workspace_id}; start a new session for another one.",
+                field="workspaceId",
+            )
+        repeated = await _repeated(conn, command, seen)
+        if repeated is not None:
+            return repeated
+        if session.running_turn_id is not None:
+            raise sessions.SessionBusyError(extra={"turnId": session.running_turn_id})
+        if session.archived_at is not None:
+            raise SessionArchivedError(extra={"session": session.summary().wire()})
+        turn = await _stored(conn, command, session, seen, holder)
+        if turn is not None:
+            return turn
+
+
+async def _new_session(conn: Connection, command: StartTurn, seen: Seen) -> SessionRow:
+    """Return the session that will be created with its first turn."""
+    return SessionRow(
+        id=command.session_id,
+        title="",
+        title_locked=False,
+        workspace_id=seen.workspace_id or (await workspace_for(conn, command.workspace_id)).id,
+        archived_at=None,
+        revision=0,
+        version=0,
+        running_turn_id=None,
+        created_at=seen.now,
+        updated_at=seen.now,
+    )
+
+
+async def _stored(
+    conn: Connection, command: StartTurn, session: SessionRow, seen: Seen, holder: Holder | None
+) -> LeasedTurn | None:
+    """Store the turn, and the event with the session as it is then; None when the session has changed since `seen`."""
+    place = await _place(conn, command, session, seen)
+    message = place.new_message or {"id": place.user_message_id, "role": "user", "parts": None}
+    tokens = sum(estimate_tokens(part["text"]) for part in message["parts"] or ())
+    # Activity renames only a session that nobody named.
+    title = session.title if session.title_locked or session.title else _title(place)
+    running = {"running_turn_id": command.turn_id, "title": title, "updated_at": seen.now}
     headers: dict[str, str] = {}
     inject(headers)
-    holder = deps.turns.holder
-    turn = await store.INSERT.one(
+    started = TurnStarted(
+        aggregate_id=command.turn_id,
+        version=0,
+        turn_id=command.turn_id,
+        session=session.model_copy(update=running).summary(),
+        trace_id=current_trace_id(),
+    )
+    return await store.START.first(
         conn,
-        command.turn_id,
         session.id,
-        place.user_message_id,
+        None if seen.session is None else session.version,
+        title,
+        folded(title),
+        session.workspace_id,
+        seen.now,
+        command.turn_id,
+        *threads.columns_of(message, parent_id=place.parent_id, token_count=tokens),
+        *outbox.row_of(started),
         new_id(),
         command.model,
         headers,
-        current_trace_id(),
-        holder.owner if here else None,
-        holder.boot_id if here else None,
+        started.trace_id,
+        None if holder is None else holder.owner,
+        None if holder is None else holder.boot_id,
     )
-    row = await session_store.set_running(conn, session.id, turn.id, _title(place))
-    started = TurnStarted(
-        aggregate_id=turn.id, version=0, turn_id=turn.id, session=row.summary(), trace_id=turn.trace_id
-    )
-    await deps.outbox.add(conn, started)
-    return turn
 
 
-async def _locked_session(conn: Connection, command: StartTurn) -> SessionRow:
-    """Return the session under its lock, created when the id is new; its workspace never changes."""
-    row = await session_store.LOCK.first(conn, command.session_id)
-    if row is None:
-        row = await sessions.create_new(conn, command.session_id, None, command.workspace_id)
-    if row is None:
-        row = await session_store.LOCK.one(conn, command.session_id)
-    if command.workspace_id not in (None, row.workspace_id):
-        raise InvalidInputError(
-            f"This session works in the workspace {row.workspace_id}; start a new session for another one.",
-            field="workspaceId",
-        )
-    return row
-
-
-async def _known_message(conn: Connection, command: StartTurn, session: SessionRow) -> StoredMessage | None:
-    """Return what is stored under the id of the message that is submitted."""
-    if command.trigger != "submit-message" or command.message is None or _is_new(session):
-        return None
-    return await threads.FIND.first(conn, command.session_id, command.message.id)
-
-
-def _is_new(session: SessionRow) -> bool:
-    """Tell whether nothing ever happened here: no turn, no message, no edit."""
-    return session.version == 0
-
-
-async def _repeated(conn: Connection, command: StartTurn, known: StoredMessage | None) -> TurnRow | None:
+async def _repeated(conn: Connection, command: StartTurn, seen: Seen) -> TurnRow | None:
     """Return the turn that this very request started before."""
-    stored = await store.GET.first(conn, command.turn_id)
-    if stored is not None:
-        if stored.session_id != command.session_id:
+    if seen.turn is not None:
+        if seen.turn.session_id != command.session_id:
             raise ConflictError("This turn id belongs to another session.", field="turnId")
-        return stored
-    if known is None or command.message is None or not _same(known, command.message):
+        return seen.turn
+    if seen.message is None or command.message is None or not _same(seen.message, command.message):
         return None
-    return await store.NEWEST_FOR_MESSAGE.first(conn, command.session_id, known.id)
+    return await store.NEWEST_FOR_MESSAGE.first(conn, command.session_id, seen.message.id)
 
 
-async def _place(conn: Connection, command: StartTurn, session: SessionRow, known: StoredMessage | None) -> Place:
+async def _place(conn: Connection, command: StartTurn, session: SessionRow, seen: Seen) -> Place:
     if command.trigger == "regenerate-message":
-        answered = await _answered(conn, command, session)
+        answered = await _answered(conn, command, session, seen.head_id)
         if answered is not None:
             return answered
     if command.message is None:
         raise InvalidInputError("A message is needed.", field="message")
     if command.message_id is not None:
         return await _edited(conn, command.session_id, command.message_id, command.message)
-    if known is not None:
+    if seen.message is not None:
         raise InvalidInputError(
             "A message with this id is stored with other content. To edit it, name it in messageId.",
             field="message.id",
         )
-    head = None if _is_new(session) else await threads.HEAD.first(conn, command.session_id)
-    await _refuse_unseen(conn, command, session, head)
-    return Place(command.message.id, _ui(command.message, command.message.id), head)
+    await _refuse_unseen(conn, command, session, seen.head_id)
+    return Place(command.message.id, _ui(command.message, command.message.id), seen.head_id)
 
 
 async def _edited(conn: Connection, session_id: str, edited_id: str, message: UserMessage) -> Place:
@@ -193,14 +206,13 @@ async def _edited(conn: Connection, session_id: str, edited_id: str, message: Us
     return Place(fresh_id, _ui(message, fresh_id), edited.parent_id)
 
 
-async def _answered(conn: Connection, command: StartTurn, session: SessionRow) -> Place | None:
+async def _answered(conn: Connection, command: StartTurn, session: SessionRow, head: str | None) -> Place | None:
     """Return the stored message to answer again: of the named answer, else what the client shows last, else the last.
 
     None when what the client shows last was never stored, so that it is a new message.
     """
     shown = command.message
-    named = command.message_id or await threads.HEAD.first(conn, session.id)
-    question = await _question(conn, session.id, named)
+    question = await _question(conn, session.id, command.message_id or head)
     if command.message_id is None and shown is not None and (question is None or question.id != shown.id):
         stored = await threads.FIND.first(conn, session.id, shown.id)
         if stored is None:

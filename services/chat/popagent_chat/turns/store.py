@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from pydantic import BaseModel
+
+from popagent_chat.sessions import store as sessions
+from popagent_chat.sessions.store import SessionRow
+from popagent_chat.threads import store as threads
+from popagent_chat.threads.store import StoredMessage
 from popagent_db.query import Query
 from popagent_proto.chat.turns import TurnState, TurnView
+from popagent_rows import outbox
 from popagent_rows.leased import FENCE, LeasedRow, LeasedRows
 
 # DESIGN §4: the lease, how often it is prolonged. The sweep looks every second.
@@ -59,24 +66,6 @@ class TurnRow:
         )
 
 
-# A turn that is inserted with a free slot at hand is running from the start: $8 is then its owner, else null.
-INSERT: Final = Query(
-    LeasedTurn,
-    f"""
-    insert into turns (
-        id, session_id, user_message_id, assistant_message_id, model, trace_headers, trace_id,
-        state, attempt, owner, boot_id, lease_until
-    )
-    values (
-        $1, $2, $3, $4, $5, $6, $7,
-        case when $8::uuid is null then 'queued' else 'running' end, case when $8 is null then 0 else 1 end, $8, $9,
-        case when $8 is null then null else clock_timestamp() + make_interval(secs => {LEASE_S}) end
-    )
-    returning id, attempt, owner, boot_id, stop_requested, session_id, user_message_id, assistant_message_id, model,
-        trace_headers, trace_id, checkpoint, next_chunk, created_at
-    """,
-)
-
 GET: Final = Query(
     TurnRow,
     """
@@ -84,6 +73,79 @@ GET: Final = Query(
         ending
     from turns
     where id = $1
+    """,
+)
+
+
+class Seen(BaseModel):
+    """What is stored at one moment, `now`, about the session of a turn that is to start."""
+
+    now: datetime
+    session: SessionRow | None
+    turn: TurnRow | None
+    message: StoredMessage | None
+    head_id: str | None
+    workspace_id: str | None
+
+
+# $1 names the session, $2 the turn, $3 the message; $4 the workspace, or the default one.
+SEEN: Final = Query(
+    Seen,
+    f"""
+    select
+        clock_timestamp() as now,
+        (select to_json(x) from ({sessions.GET.sql}) x) as session,
+        (select to_json(x) from ({GET.sql.replace("$1", "$2")}) x) as turn,
+        (select to_json(x) from ({threads.FIND.sql.replace("$2", "$3")}) x) as message,
+        ({threads.HEAD.sql}) as head_id,
+        (select id from workspaces where case when $4::text is null then is_default else id = $4 end) as workspace_id
+    """,
+)
+
+# All of a start, if the session is still the one that was seen: of version $2, or none where $2 is null.
+# A turn with a free slot at hand is running from the start: $24 is then its owner, else null.
+START: Final = Query(
+    LeasedTurn,
+    f"""
+    with changed as (
+        update sessions
+        set running_turn_id = $7, title = $3, folded_title = $4, version = version + 1, updated_at = $6
+        where id = $1 and version = $2
+        returning id
+    ), created as (
+        insert into sessions (
+            id, title, folded_title, title_locked, workspace_id, revision, version, running_turn_id,
+            created_at, updated_at
+        )
+        select $1, $3, $4, false, $5, 0, 1, $7, $6, $6
+        where $2::bigint is null
+        on conflict (id) do nothing
+        returning id
+    ), session as (
+        select id from changed
+        union all
+        select id from created
+    ), thread as (
+        -- A turn that answers a stored message again has no new one, but that is the head again.
+        insert into threads as known (id, kind, resource, head_id, next_seq)
+        select id, 'session', '{threads.RESOURCE}', $8, 2 from session
+        on conflict (id) do update
+        set head_id = $8, next_seq = known.next_seq + case when $11::json is null then 0 else 1 end
+        returning id, next_seq - 1 as seq
+    ), {threads.insert_from("thread", 8)}, told as (
+        {outbox.insert_from("session", 15)}
+    )
+    insert into turns (
+        id, session_id, user_message_id, assistant_message_id, model, trace_headers, trace_id,
+        state, attempt, owner, boot_id, lease_until
+    )
+    select
+        $7, id, $8, $20, $21, $22, $23,
+        case when $24::uuid is null then 'queued' else 'running' end, case when $24 is null then 0 else 1 end, $24, $25,
+        case when $24 is null then null else clock_timestamp() + make_interval(secs => {LEASE_S}) end
+    from session
+    returning id, attempt, owner, boot_id, stop_requested, session_id, user_message_id, assistant_message_id, model,
+        trace_headers, trace_id, checkpoint, next_chunk, created_at
     """,
 )
 
@@ -123,13 +185,56 @@ REQUEST_STOP: Final = Query(
 
 CHECKPOINT: Final = Query(None, f"update turns set checkpoint = $4, next_chunk = $5 where {FENCE}")
 
+
+class SessionNow(BaseModel):
+    """A session as it is stored at the moment `now`."""
+
+    now: datetime
+    session: SessionRow | None
+
+
+SESSION_NOW: Final = Query(
+    SessionNow,
+    f"select clock_timestamp() as now, (select to_json(x) from ({sessions.GET.sql}) x) as session",
+)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Whether the turn was held by who ended it, and whether that is stored: the session was the one that was seen."""
+
+    held: bool
+    stored: bool
+
+
+# All of an end, under the fence, if the session $4 is still of version $5.
 END: Final = Query(
-    None,
+    Ended,
     f"""
-    update turns
-    set state = $4, ending = $5, next_chunk = $6, error_class = $7, input_tokens = $8, output_tokens = $9,
-        checkpoint = null, owner = null, lease_until = null, ended_at = clock_timestamp()
-    where {FENCE}
+    with held as (
+        select id from turns where {FENCE} for no key update
+    ), session as (
+        update sessions
+        set running_turn_id = null, version = version + 1, updated_at = $6
+        from held
+        where sessions.id = $4 and version = $5
+        returning sessions.id
+    ), thread as (
+        update threads
+        set next_seq = next_seq + 1, head_id = $7
+        from session
+        where threads.id = session.id
+        returning threads.id, next_seq - 1 as seq
+    ), {threads.insert_from("thread", 7)}, told as (
+        {outbox.insert_from("session", 14)}
+    ), ended as (
+        update turns
+        set state = $19, ending = $20, next_chunk = $21, error_class = $22, input_tokens = $23, output_tokens = $24,
+            checkpoint = null, owner = null, lease_until = null, ended_at = clock_timestamp()
+        from session
+        where turns.id = $1
+    )
+    select exists (select 1 from held) as held, exists (select 1 from session) as stored
     """,
 )
 
