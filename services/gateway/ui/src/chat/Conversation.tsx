@@ -315,10 +315,13 @@ function useFragment(session: ChatSession, hasMessages: boolean, release: () => 
   useEffect(() => {
     if (!target.startsWith("#m-") || !hasMessages) return;
     const id = decodeURIComponent(target.slice(3));
-    void session.reveal(id).then((found) => {
-      if (found) requestAnimationFrame(() => reveal(id, release));
-      else say("That message is not on the branch that is shown.");
-    });
+    session
+      .reveal(id)
+      .then((found) => {
+        if (found) requestAnimationFrame(() => reveal(id, release));
+        else say("That message is not in this chat any more.");
+      })
+      .catch((error: unknown) => say(sentence(error)));
   }, [session, target, hasMessages, release]);
 }
 

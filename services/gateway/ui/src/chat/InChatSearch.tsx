@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api, query, sentence } from "../api/client";
 import { Icon } from "../ui/Icon";
+import { say } from "../ui/toasts";
 import { plural } from "../ui/words";
 import { reveal } from "./Conversation";
 import { Marked } from "./Marked";
@@ -35,7 +36,11 @@ export function InChatSearch({
     const hit = hits[(index + hits.length) % hits.length];
     if (!hit) return;
     setAt((index + hits.length) % hits.length);
-    if (await session.reveal(hit.messageId)) requestAnimationFrame(() => reveal(hit.messageId, onReveal));
+    try {
+      if (await session.reveal(hit.messageId)) requestAnimationFrame(() => reveal(hit.messageId, onReveal));
+    } catch (error) {
+      say(sentence(error));
+    }
   };
   useEffect(() => setAt(0), [q]);
   return (

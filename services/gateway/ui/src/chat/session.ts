@@ -176,14 +176,16 @@ export class ChatSession {
     this.set({ hasNewer: view.nextCursor !== null });
   }
 
-  /** Load the part of the chat where a message is, unless it is loaded; false when it is not on this branch. */
+  /** Load the part of the chat where a message is, and show its branch; false when there is no such message. */
   async reveal(messageId: string): Promise<boolean> {
     if (this.chat.messages.some((message) => message.id === messageId)) return true;
     if (this.isBusy) return false;
+    const epoch = this.epoch;
     try {
       const view = await api.get<SessionView>(
         `/api/sessions/${this.id}${query({ limit: PAGE, around: messageId })}`,
       );
+      if (epoch !== this.epoch) return false;
       this.previousCursor = view.previousCursor;
       this.nextCursor = view.nextCursor;
       this.chat.messages = view.messages as unknown as Message[];
@@ -191,7 +193,12 @@ export class ChatSession {
       this.set({ hasOlder: view.previousCursor !== null, hasNewer: view.nextCursor !== null });
       return true;
     } catch (error) {
-      if (error instanceof ApiError && [404, 422].includes(error.status)) return false;
+      if (!(error instanceof ApiError)) throw error;
+      if (error.code === "other_branch") {
+        await this.switchTo(messageId);
+        return this.reveal(messageId);
+      }
+      if ([404, 422].includes(error.status)) return false;
       throw error;
     }
   }
