@@ -12,7 +12,7 @@ import { ChatBar } from "./ChatBar";
 import { Composer } from "./Composer";
 import { InChatSearch } from "./InChatSearch";
 import { Transcript, type TranscriptActions } from "./Transcript";
-import { NEW_CHAT, draft, keepDraft } from "./drafts";
+import { NEW_CHAT, chosenModel, draft, keepDraft, keepModel } from "./drafts";
 import { lastChat, setLastChat } from "./lastChat";
 import type { ChatSession } from "./session";
 import { useStick } from "./useStick";
@@ -35,7 +35,7 @@ export function Conversation({
   const runs = state.summary?.runningTurnId != null || status === "submitted" || status === "streaming";
   const draftName = isNew ? NEW_CHAT : session.id;
   const [text, setText] = useState(() => draft(draftName));
-  const [model, setModel] = useState<string | null>(null);
+  const [model, setModel] = useState(() => chosenModel(session.id));
   const [workspaceId, setWorkspaceId] = useState<string | null>(null);
   const [searching, setSearching] = useState(false);
   const scroller = useRef<HTMLDivElement>(null);
@@ -200,7 +200,10 @@ export function Conversation({
           isStopping={state.isStopping}
           blocked={isArchived ? "This chat is archived. Restore it to go on." : null}
           model={model}
-          onModel={setModel}
+          onModel={(chosen) => {
+            setModel(chosen);
+            keepModel(session.id, chosen);
+          }}
           workspaceId={state.summary?.workspaceId ?? workspaceId}
           onWorkspace={state.summary || runs ? null : setWorkspaceId}
           notice={

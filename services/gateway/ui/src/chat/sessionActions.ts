@@ -3,7 +3,7 @@ import { keyHeaders } from "../api/key";
 import { client, drop, place } from "../app/queries";
 import type { SessionSummary } from "../contracts";
 import { say } from "../ui/toasts";
-import { keepDraft } from "./drafts";
+import { forgetChat } from "./drafts";
 
 export async function archive(session: SessionSummary, archived: boolean): Promise<void> {
   const change = (revision: number) =>
@@ -36,7 +36,7 @@ export function deleteSoon(session: SessionSummary): void {
   const finish = (keepalive: boolean) => {
     clearTimeout(timer);
     leaving.delete(session.id);
-    keepDraft(session.id, "");
+    forgetChat(session.id);
     fetch(`/api/sessions/${session.id}`, { method: "DELETE", headers: keyHeaders(), keepalive })
       .then((response) => {
         if (response.ok || response.status === 404) return;
