@@ -63,7 +63,7 @@ def flags() -> list[str]:
 class Recorder:
     """Everything that went wrong in the pages of one test; `forgive` names what the test provokes."""
 
-    base_url: str
+    origins: list[str]
     wrong: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     forgiven: list[re.Pattern[str]] = field(default_factory=list)
@@ -79,9 +79,9 @@ class Recorder:
         page.on("pageerror", self._failed)
 
     def _requested(self, request: Request) -> None:
-        self.requests.append(f"{request.method} {request.url.removeprefix(self.base_url)}")
-        own = request.url.startswith((f"{self.base_url}/", "data:", "blob:", "about:"))
-        if not own:
+        own = next((origin for origin in self.origins if request.url.startswith(f"{origin}/")), "")
+        self.requests.append(f"{request.method} {request.url.removeprefix(own)}")
+        if not own and not request.url.startswith(("data:", "blob:", "about:")):
             self.wrong.append(f"request to another origin: {request.url}")
 
     def _said(self, message: ConsoleMessage) -> None:

@@ -67,7 +67,7 @@ async def chrome() -> AsyncIterator[Browser]:
 @pytest.fixture
 def recorder(suite: Suite) -> chromium.Recorder:
     """What goes wrong in this test's pages; it fails the test when it ends."""
-    return chromium.Recorder(suite.base_url)
+    return chromium.Recorder([suite.base_url])
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -84,6 +84,7 @@ async def new_page(
         stored = chromium.storage(address, suite.key) if signed_in else None
         context = await chrome.new_context(**{**chromium.DESKTOP, **options}, base_url=address, storage_state=stored)
         contexts.append(context)
+        recorder.origins.append(address)
         context.set_default_timeout(15_000)
         context.on("page", recorder.watch)
         page = await context.new_page()

@@ -26,5 +26,6 @@ export default defineConfig({
       },
     },
   },
-  server: { proxy: { "/api": GATEWAY } },
+  // The gateway compares Origin with Host, so both reach it as the browser sent them.
+  server: { proxy: { "/api": { target: GATEWAY, changeOrigin: false } } },
 });
