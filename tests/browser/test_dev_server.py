@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.full, pytest.mark.node, pytest.mark.timeout(120)]
 async def dev_server(suite: Suite) -> AsyncIterator[str]:
     port = str(free_port())
     command = [program("npm"), "run", "dev", "--", "--port", port, "--strictPort", "--logLevel", "error"]
-    env = {**os.environ, "PATH": PATH, "POPAGENT_GATEWAY": suite.base_url}
+    env = {**os.environ, "PATH": PATH, "GATEWAY": suite.base_url}
     server = await asyncio.create_subprocess_exec(*command, cwd=UI, env=env, start_new_session=True)
     address = f"http://localhost:{port}"
     while not await asyncio.to_thread(answers_ok, address):

@@ -2,7 +2,7 @@ import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 import { compressed } from "./compressed.ts";
 
-const GATEWAY = process.env["POPAGENT_GATEWAY"] ?? "http://127.0.0.1:8420";
+const GATEWAY = process.env["GATEWAY"] ?? "http://127.0.0.1:8420";
 
 export default defineConfig({
   plugins: [react(), compressed()],
