@@ -25,10 +25,10 @@ const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isG
       controls={false}
       lineNumbers={false}
       normalizeHtmlIndentation={false}
-      rehypePlugins={[]}
-      remarkPlugins={[...Object.values(defaultRemarkPlugins), showHtmlAsText]}
+      rehypePlugins={REHYPE}
+      remarkPlugins={REMARK}
       components={COMPONENTS}
-      urlTransform={(url) => (SCHEMES.test(url) ? url : null)}
+      urlTransform={harmless}
       dir="auto"
     >
       {visible(text)}
@@ -42,6 +42,14 @@ interface Node {
   type: string;
   value?: string;
   children?: Node[];
+}
+
+// A block is drawn again when one of these is another object: they are made once.
+const REHYPE: NonNullable<StreamdownProps["rehypePlugins"]> = [];
+const REMARK: NonNullable<StreamdownProps["remarkPlugins"]> = [...Object.values(defaultRemarkPlugins), showHtmlAsText];
+
+function harmless(url: string): string | null {
+  return SCHEMES.test(url) ? url : null;
 }
 
 function showHtmlAsText() {
