@@ -130,7 +130,7 @@ function Trace({ seen, trouble, at }: { seen: SeenTrace; trouble: Error | null; 
         <Title trace={trace} />
         <Summary trace={trace} nowMs={nowMs} />
         {trace.sessionId && (
-          <Link href={`/chat/${trace.sessionId}`} className="btn plain dense">
+          <Link href={`/chat/${trace.sessionId}`} className="btn plain dense" aria-label="Open chat">
             <Icon name="chat" />
             <span className="trace-chat">Open chat</span>
           </Link>

@@ -75,19 +75,26 @@ export const storeHealthQuery = queryOptions({
   staleTime: 0,
 });
 
-/** Call back after turns began or ended, as soon as their spans can be in the store. */
+/** Call back after turns began or ended, as soon as their spans can be in the store; also soon after the first look. */
 export function useAfterTurns(call: () => void): void {
   useEffect(() => {
     const timers = new Set<ReturnType<typeof setTimeout>>();
-    const off = events.hear((heard) => {
-      if (heard.kind !== "event" || !heard.name.startsWith("turns-")) return;
+    const forget = () => {
       for (const timer of timers) clearTimeout(timer);
       timers.clear();
+    };
+    const later = () => {
+      forget();
       for (const delay of [RUNNING_MS, 2 * LATE_MS]) timers.add(setTimeout(call, delay));
+    };
+    // A turn may just have ended, and nobody tells when its spans are stored.
+    later();
+    const off = events.hear((heard) => {
+      if (heard.kind === "event" && heard.name.startsWith("turns-")) later();
     });
     return () => {
       off();
-      for (const timer of timers) clearTimeout(timer);
+      forget();
     };
   }, [call]);
 }
