@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Final
 
 import nats.errors
@@ -31,6 +31,10 @@ BACKOFF_S: Final = (1.0, 5.0, 30.0, 120.0)
 WATCH_S: Final = 2.0
 # After a fetch that could not be asked; FastStream would repeat it at once and for ever.
 FETCH_AGAIN_S: Final = 0.2
+# Who takes messages as they are gets those that come within a moment together: one request to NATS, and one
+# transaction, for many.
+TOGETHER: Final = 64
+TOGETHER_S: Final = 0.1
 # What the dlq keeps of a message that leaves no room for the reason.
 CUT_BYTES: Final = 1024 * 1024
 
@@ -53,7 +57,14 @@ class PatientSubscription:
         self.inner = inner
 
     async def fetch(self, batch: int = 1, timeout: float | None = 5) -> list[Msg]:
-        """Return messages; TimeoutError when there were none."""
+        """Return messages; TimeoutError when there were none. Of a batch the first one is waited for, and a moment."""
+        messages = await self._fetch(1, timeout)
+        if batch > 1:
+            with suppress(nats.errors.TimeoutError):
+                messages += await self._fetch(batch - 1, TOGETHER_S)
+        return messages
+
+    async def _fetch(self, batch: int, timeout: float | None) -> list[Msg]:
         try:
             return await self.inner.fetch(batch=batch, timeout=timeout)
         except nats.errors.TimeoutError:
@@ -83,11 +94,13 @@ class Durable:
         backoff_s: tuple[float, ...],
         *,
         traced: bool = True,
+        together: int = 1,
     ) -> None:
         self.connection = connection
         self.row = row
         self.handle = handle
         self.traced = traced
+        self.together = together
         self.backoff_s = backoff_s
         self.slots: Slots[Msg] = Slots(min(workers, row.max_ack_pending), self._deliver)
         self._subscriber: Any = None
@@ -143,7 +156,7 @@ class Durable:
             self.row.filter_subjects[0],
             stream=JStream(self.row.stream, declare=False),
             durable=self.row.name,
-            pull_sub=PullSub(batch_size=1),
+            pull_sub=PullSub(batch_size=self.together),
             ack_policy=AckPolicy.MANUAL,
             no_reply=True,
             decoder=as_it_is,
@@ -291,7 +304,9 @@ class Consuming:
             if (taker := handlers.raw.get(row.name)) is not None:
                 # A span about storing telemetry would be telemetry to store, for ever.
                 handle = self._raw_handle(taker)
-                self.durables.append(Durable(connection, row, handle, max_workers, backoff_s, traced=False))
+                self.durables.append(
+                    Durable(connection, row, handle, max_workers, backoff_s, traced=False, together=TOGETHER)
+                )
             elif row.stream == matrix.EVENTS and handlers.events:
                 self.durables.append(Durable(connection, row, self._hear, max_workers, backoff_s))
         self._watch: asyncio.Task[None] | None = None

@@ -29,6 +29,8 @@ CHECK_PERIOD_S: Final = 60.0
 MEASURE_PERIOD_S: Final = 10.0
 PUBLISH_TIMEOUT_S: Final = 5.0
 STOP_TIMEOUT_S: Final = 5.0
+# Events of so long a time go together. Nobody waits for them, and what was just committed goes on to its first word.
+GATHER_S: Final = 0.02
 # What is not published by a commit of ours is looked for this much later: an event of a transaction that is not ours,
 # one that waits for another relay. The pulse covers what takes longer.
 NUDGE_S: Final = 0.02
@@ -126,7 +128,21 @@ LOCK_UNSENT: Final = Query(
     order by ours.position
     """,
 )
-MARK_SENT: Final = Query(None, "update outbox set sent_at = clock_timestamp() where id = any($1)")
+# Moves the mark of the stream $2 as well, and says whether that is still the one of identity $4 and $5 losses.
+MARK_SENT: Final = Query(
+    bool,
+    """
+    with sent as (
+        update outbox set sent_at = clock_timestamp() where id = any($1)
+    ), advanced as (
+        update stream_marks
+        set last_seq = greatest(last_seq, $3), noted_at = clock_timestamp()
+        where stream = $2 and identity = $4 and losses = $5
+        returning stream
+    )
+    select exists (select 1 from advanced)
+    """,
+)
 UNSEND: Final = Query(None, "update outbox set sent_at = null where sent_at > clock_timestamp() - $1::interval")
 PRUNE: Final = Query(
     None,
@@ -155,14 +171,6 @@ SET_MARK: Final = Query(
     set identity = excluded.identity, last_seq = excluded.last_seq,
         losses = stream_marks.losses + 1, noted_at = clock_timestamp()
     returning identity, last_seq, losses
-    """,
-)
-ADVANCE_MARK: Final = Query(
-    None,
-    """
-    update stream_marks
-    set last_seq = greatest(last_seq, $2), noted_at = clock_timestamp()
-    where stream = $1 and identity = $3 and losses = $4
     """,
 )
 
@@ -207,7 +215,7 @@ class Outbox:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Hold a transaction; what was added in it is published right after the commit."""
+        """Hold a transaction; what was added in it is published soon after the commit."""
         async with self._pool.transaction() as connection:
             self._added[connection] = False
             try:
@@ -303,6 +311,8 @@ class Outbox:
     async def _run(self) -> None:
         while True:
             await self._woken.wait()
+            if not self._stopping:
+                await asyncio.sleep(GATHER_S)
             self._woken.clear()
             await self.flush()
             if self._stopping:
@@ -324,8 +334,7 @@ class Outbox:
                 rows = [row for row in found if not row.held_back]
                 sent = await self._publish_all(rows)
                 if sent:
-                    await MARK_SENT.run(connection, list(sent))
-                    await self._advance(connection, max(sent.values()))
+                    await self._mark_sent(connection, sent)
         except Exception as error:  # noqa: BLE001 (whatever database or bus raise, the rows wait and are tried again)
             self._note_failure(error)
             return 0
@@ -336,11 +345,10 @@ class Outbox:
             self._failing = False
         return len(sent)
 
-    async def _advance(self, connection: Connection, last_seq: int) -> None:
-        if self._mark is None:
-            return
-        moved = await ADVANCE_MARK.run(connection, self._stream, last_seq, self._mark.identity, self._mark.losses)
-        if not moved:
+    async def _mark_sent(self, connection: Connection, sent: dict[str, int]) -> None:
+        identity, losses = (self._mark.identity, self._mark.losses) if self._mark else (None, None)
+        moved = await MARK_SENT.value(connection, list(sent), self._stream, max(sent.values()), identity, losses)
+        if self._mark is not None and not moved:
             raise StreamLostError
 
     async def _publish_all(self, rows: Sequence[OutboxRow]) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -126,6 +127,8 @@ _SUSPECT: Final = re2.compile(
     "(?i)" + "|".join(sorted({re2.escape(marker) for rule in RULES for marker in rule.markers}))
 )
 LONG_TEXT: Final = 400
+# Of names up to this length it is remembered what they are.
+LONGEST_NAME: Final = 100
 
 _known: dict[str, str] = {}
 
@@ -134,6 +137,7 @@ def register_secret(value: str | None, name: str = "secret") -> None:
     """Make every later `redact` replace `value` by `[redacted:name]`; values under six characters are not taken."""
     if value and len(value.strip()) >= SHORTEST_SECRET:
         _known[value.strip()] = f"[redacted:{name}]"
+        _field.cache_clear()
 
 
 def redact(text: str) -> str:
@@ -168,6 +172,12 @@ def is_secret_name(name: str) -> bool:
     return _ALONE.search(name) is not None and not name.lower().endswith("tokens")
 
 
+@functools.lru_cache(maxsize=1_024)
+def _field(name: str) -> tuple[str, bool]:
+    """Return the redacted name of a field, and whether it holds a credential; the same names come again and again."""
+    return redact(name), is_secret_name(name)
+
+
 def redact_value(value: Any, _depth: int = 0) -> Any:
     """Return a copy of a JSON-like value, redacted; the text under a secret-sounding key is replaced whole."""
     if isinstance(value, str):
@@ -175,12 +185,14 @@ def redact_value(value: Any, _depth: int = 0) -> Any:
     if _depth >= DEEPEST:
         return REDACTED
     if isinstance(value, Mapping):
-        return {
-            redact(key) if isinstance(key, str) else key: REDACTED
-            if isinstance(key, str) and isinstance(item, str) and item and is_secret_name(key)
-            else redact_value(item, _depth + 1)
-            for key, item in value.items()
-        }
+        return dict(_redacted_item(key, item, _depth) for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return [redact_value(item, _depth + 1) for item in value]
     return value
+
+
+def _redacted_item(key: Any, item: Any, depth: int) -> tuple[Any, Any]:
+    if not isinstance(key, str):
+        return key, redact_value(item, depth + 1)
+    name, secret = _field(key) if len(key) <= LONGEST_NAME else (redact(key), is_secret_name(key))
+    return name, REDACTED if secret and isinstance(item, str) and item else redact_value(item, depth + 1)

@@ -81,11 +81,13 @@ def test_ordinary_text_stays(text: str) -> None:
 def test_a_registered_value_is_replaced_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known", {})
     before = redact("xxtr0ub4dorxx")
+    named = redact_value({"xxtr0ub4dorxx": 1})
 
     register_secret("tr0ub4dor", "mail")
 
-    assert before == "xxtr0ub4dorxx"
+    assert (before, named) == ("xxtr0ub4dorxx", {"xxtr0ub4dorxx": 1})
     assert redact("xxtr0ub4dorxx") == "xx[redacted:mail]xx"
+    assert redact_value({"xxtr0ub4dorxx": 1}) == {"xx[redacted:mail]xx": 1}
 
 
 def test_a_value_under_a_secret_name_is_replaced_whole_and_counts_stay() -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from time import perf_counter
 
 import pytest
+from nats.aio.msg import Msg
 
 from popagent_bus import Bus, Handlers
 from popagent_bus.streams import connect_admin
@@ -166,6 +167,28 @@ async def test_every_event_is_a_record_of_its_trace_and_told_twice_it_is_one(
     ]
     assert await pool.fetchval("select count(*) from logs") == 1
     assert await pool.fetchval("select attributes->>'thing' from logs") == "thing-1"
+
+
+async def test_events_that_come_together_are_asked_for_and_stored_together(
+    observer: Bus, chat: Bus, pool: Pool, suite_nats: NatsServer
+) -> None:
+    asked: list[str] = []
+
+    async def note(message: Msg) -> None:
+        asked.append(message.subject)
+
+    admin = await connect_admin(suite_nats.url, matrix.ADMIN_USER, PASSWORDS["admin"])
+    await admin.subscribe("$JS.API.CONSUMER.MSG.NEXT.EVENTS.observability-events", cb=note)
+    await admin.flush()
+    events = [ThingHappened(aggregate_id=f"a{number}", version=1, thing="t") for number in range(100)]
+
+    for event in events:
+        await chat.publish(event.subject, event.encode(), event.event_id)
+    await until(lambda: nothing_waits(observer, matrix.EVENTS, "observability-events"))
+    await admin.close()
+
+    assert await pool.fetchval("select count(*) from logs where logger = 'event'") == len(events)
+    assert len(asked) < len(events) / 4
 
 
 async def test_a_stopped_store_blocks_nobody_and_catches_up_by_itself(
