@@ -13,6 +13,15 @@ const PLACES: { path: string; label: string; icon: IconName; keys: string; group
   { path: "/settings", label: "Settings", icon: "settings", keys: "g ,", group: null },
 ];
 
+/** What one looks for by what it does, not by where it stands. */
+const ERRANDS = [
+  { path: "/settings/models", title: "Connect a model" },
+  { path: "/settings/workspaces", title: "Register a workspace" },
+  { path: "/settings/runtime", title: "Change the settings of the runtime" },
+  { path: "/settings/page", title: "Switch light and dark" },
+  { path: "/settings/health", title: "See how every service is" },
+];
+
 /** Rail, banner and overlays around every screen. */
 export function Shell({ children }: { children: ReactNode }) {
   const [location, navigate] = useLocation();
@@ -21,6 +30,7 @@ export function Shell({ children }: { children: ReactNode }) {
   useCommands([
     { id: "palette", title: "Go to or do", group: "Do", keys: "mod+k", inPalette: false, run: () => setOverlay("palette") },
     { id: "keys", title: "Show the keys", group: "Do", keys: "?", run: () => setOverlay("keys") },
+    ...ERRANDS.map(({ path, title }) => ({ id: `do ${path}`, title, group: "Do" as const, run: () => navigate(path) })),
     ...PLACES.map(({ path, label, keys }) => ({
       id: `go ${path}`,
       title: label,

@@ -58,6 +58,8 @@ function Answers({ view }: { view: ModelConnectionView }) {
   const { data: models } = useQuery(modelsQuery);
   const model = view.source === "embedded" ? (view.model ?? view.embedded.model) : view.model;
   const well = view.lastError === null && view.source !== "none";
+  // Saved, and turned off by the source that was chosen.
+  const isIdle = view.url !== null && view.source === "embedded";
   const context = model ? models?.contextWindows[model] : undefined;
   return (
     <section className="card answers" aria-label="What answers now">
@@ -76,9 +78,14 @@ function Answers({ view }: { view: ModelConnectionView }) {
           {view.source === "embedded" && "It comes with popagent and runs on this machine. "}
           <Coded text={view.source === "embedded" ? view.embedded.note : MEANING[view.source]} />
         </p>
-        {(view.url || context) && (
+        {isIdle && (
+          <p className="dim">
+            The connection to <code>{view.url}</code> is kept and not used: below, answers come from the embedded model only.
+          </p>
+        )}
+        {((view.url && !isIdle) || context) && (
           <dl className="facts">
-            {view.url && (
+            {view.url && !isIdle && (
               <>
                 <dt>Server</dt>
                 <dd className="mono">{view.url}</dd>
