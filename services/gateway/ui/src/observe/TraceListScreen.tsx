@@ -235,7 +235,7 @@ function Figure({ value, unit }: { value: string; unit: string }) {
 
 function Skeletons() {
   return (
-    <div className="skeletons" aria-busy="true" aria-label="Loading the traces">
+    <div className="skeletons" role="status" aria-busy="true" aria-label="Loading the traces">
       {[...Array(8).keys()].map((index) => (
         <div key={index} className="skeleton trace-skeleton" />
       ))}

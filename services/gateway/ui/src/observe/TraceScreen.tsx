@@ -33,7 +33,7 @@ export function TraceScreen({ id }: { id: string }) {
       {!isId || seen.isError || (seen.failureReason && unreachable(seen.failureReason)) ? (
         <Missing error={isId ? (seen.failureReason ?? seen.error) : null} asking={seen.isFetching} again={() => void seen.refetch()} />
       ) : (
-        <div className="skeletons" aria-busy="true" aria-label="Loading the trace">
+        <div className="skeletons" role="status" aria-busy="true" aria-label="Loading the trace">
           {seen.failureCount > 0 && <p className="dim">Not stored yet; looking again…</p>}
           {[...Array(9).keys()].map((index) => (
             <div key={index} className="skeleton" />

@@ -30,7 +30,7 @@ export function Loading<T>({
       {query.data !== undefined
         ? children(query.data)
         : !trouble && (
-            <div className="skeletons" aria-busy="true" aria-label={`Loading ${what}`}>
+            <div className="skeletons" role="status" aria-busy="true" aria-label={`Loading ${what}`}>
               {[...Array(4).keys()].map((index) => (
                 <div key={index} className="skeleton" />
               ))}
