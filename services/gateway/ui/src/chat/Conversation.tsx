@@ -1,5 +1,5 @@
 import { useChat } from "@ai-sdk/react";
-import { type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { Link } from "wouter";
 import { sentence } from "../api/client";
 import { useCommands } from "../app/commands";
@@ -11,6 +11,7 @@ import { Welcome } from "../welcome/Welcome";
 import { ChatBar } from "./ChatBar";
 import { Composer } from "./Composer";
 import { InChatSearch } from "./InChatSearch";
+import { HoldPlace, Older } from "./Older";
 import { Transcript, type TranscriptActions } from "./Transcript";
 import { NEW_CHAT, chosenModel, draft, keepDraft, keepModel } from "./drafts";
 import { lastChat, setLastChat } from "./lastChat";
@@ -164,9 +165,13 @@ export function Conversation({
               </button>
             </div>
           )}
-          {state.phase === "ready" && messages.length === 0 && !runs && <Welcome onAsk={(words) => void send(words)} />}
-          {state.hasOlder && <Older session={session} scroller={scroller} />}
-          <Transcript messages={messages} isRunning={runs} actions={actions} />
+          {state.phase === "ready" && messages.length === 0 && !runs && (
+            <Welcome onAsk={(words) => void send(words)} workspaceId={state.summary?.workspaceId ?? workspaceId} />
+          )}
+          <HoldPlace first={messages[0]?.id} hasOlder={state.hasOlder} scroller={scroller}>
+            {state.hasOlder && <Older session={session} first={messages[0]?.id} scroller={scroller} />}
+            <Transcript messages={messages} isRunning={runs} actions={actions} />
+          </HoldPlace>
           {runs && messages.at(-1)?.role === "user" && <Waiting />}
           {state.hasNewer && (
             <button type="button" className="btn more" onClick={() => void session.loadNewer()}>
@@ -247,50 +252,6 @@ function Skeletons() {
       <div className="skeleton" />
       <div className="skeleton" />
       <div className="skeleton short" />
-    </div>
-  );
-}
-
-/** Loads what came before as soon as it is near, and keeps the reader's place. */
-function Older({ session, scroller }: { session: ChatSession; scroller: RefObject<HTMLDivElement | null> }) {
-  const mark = useRef<HTMLDivElement>(null);
-  const [failed, setFailed] = useState("");
-  const height = useRef<number | null>(null);
-  const load = useCallback(() => {
-    const box = scroller.current;
-    if (!box || height.current !== null) return;
-    height.current = box.scrollHeight - box.scrollTop;
-    setFailed("");
-    session.loadOlder().catch((error: unknown) => {
-      height.current = null;
-      setFailed(sentence(error));
-    });
-  }, [session, scroller]);
-  const first = session.chat.messages[0]?.id;
-  useLayoutEffect(() => {
-    const box = scroller.current;
-    if (box && height.current !== null) box.scrollTop = box.scrollHeight - height.current;
-    height.current = null;
-  }, [first, scroller]);
-  useEffect(() => {
-    const target = mark.current;
-    if (!target) return;
-    const seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && load(), {
-      root: scroller.current,
-      rootMargin: "600px 0px 0px",
-    });
-    seen.observe(target);
-    return () => seen.disconnect();
-  }, [load, scroller, first]);
-  return (
-    <div ref={mark} className="older">
-      {failed ? (
-        <button type="button" className="btn dense" onClick={load}>
-          {failed} Try again
-        </button>
-      ) : (
-        <span className="faint xs">Loading what came before…</span>
-      )}
     </div>
   );
 }
