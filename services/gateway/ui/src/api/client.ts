@@ -99,3 +99,8 @@ export function sentence(error: unknown): string {
   if (error instanceof Error) return error.message;
   return String(error);
 }
+
+/** Whether the gateway answered that what is behind it does not. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ApiError && [503, 504].includes(error.status);
+}

@@ -1,22 +1,13 @@
+import { store, stored } from "../ui/stored";
+
 /** The key of the gateway, kept on this device; it travels in a header only, never in an address. */
 const STORED = "popagent.key";
 const listeners = new Set<() => void>();
 
-export function key(): string {
-  try {
-    return localStorage.getItem(STORED) ?? "";
-  } catch {
-    return ""; // storage is forbidden here; then the key lasts as long as the tab
-  }
-}
+export const key = (): string => stored(STORED);
 
 export function setKey(value: string): void {
-  try {
-    if (value) localStorage.setItem(STORED, value);
-    else localStorage.removeItem(STORED);
-  } catch {
-    // see above
-  }
+  store(STORED, value);
   for (const tell of listeners) tell();
 }
 

@@ -1,13 +1,15 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useId, useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { Dialog } from "../ui/Dialog";
+import { useDebounced } from "../ui/useDebounced";
 import { Icon } from "../ui/Icon";
 import { type Command, spell, useAllCommands } from "./commands";
 import { api, query } from "../api/client";
 import type { SessionList } from "../contracts";
 
 const SHOWN = 12;
+const SEARCH_MS = 150;
 
 /** How well `text` answers `typed`: 0 not at all, more for earlier and denser matches of its letters in order. */
 export function score(text: string, typed: string): number {
@@ -43,16 +45,14 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const commands = useAllCommands();
   const onlyActions = typed.startsWith(">");
   const words = (onlyActions ? typed.slice(1) : typed).trim();
-  const chats = useQuery(
-    {
-      queryKey: ["palette", words],
-      queryFn: ({ signal }) => api.get<SessionList>(`/api/sessions${query({ q: words, limit: 8 })}`, signal),
-      enabled: !onlyActions,
-      placeholderData: (before) => before,
-      staleTime: 5_000,
-    },
-    useQueryClient(),
-  );
+  const q = useDebounced(words, SEARCH_MS);
+  const chats = useQuery({
+    queryKey: ["palette", q],
+    queryFn: ({ signal }) => api.get<SessionList>(`/api/sessions${query({ q, limit: 8 })}`, signal),
+    enabled: !onlyActions,
+    placeholderData: (before) => before,
+    staleTime: 5_000,
+  });
   const id = useId();
 
   const entries = useMemo<Entry[]>(() => {

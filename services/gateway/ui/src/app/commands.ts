@@ -1,4 +1,5 @@
 import { useEffect, useRef, useSyncExternalStore } from "react";
+import { store, stored } from "../ui/stored";
 
 /** Something a person can do: it is in the palette, and where it has keys, under them and in the list of keys. */
 export interface Command {
@@ -51,20 +52,11 @@ export function useAllCommands(): readonly Command[] {
 
 /** Single letters are a hazard for those who dictate: they can be switched off. */
 export function lettersAreOn(): boolean {
-  try {
-    return localStorage.getItem(LETTERS) !== "off";
-  } catch {
-    return true;
-  }
+  return stored(LETTERS) !== "off";
 }
 
 export function setLetters(on: boolean): void {
-  try {
-    if (on) localStorage.removeItem(LETTERS);
-    else localStorage.setItem(LETTERS, "off");
-  } catch {
-    // storage is forbidden here; the letters stay on
-  }
+  store(LETTERS, on ? "" : "off");
 }
 
 function isTyping(target: EventTarget | null): boolean {

@@ -6,6 +6,7 @@ import type {
   ModelsView,
   SessionList,
   SessionSummary,
+  SessionView,
   SuiteHealthView,
   WorkspaceList,
 } from "../contracts";
@@ -28,6 +29,15 @@ export const client = new QueryClient({
   },
 });
 
+/** A chat without its messages, as the lists hold it. */
+export function summaryOf(session: SessionView | SessionSummary): SessionSummary {
+  const { messages: _, previousCursor: __, nextCursor: ___, ...summary } = session as SessionView;
+  return summary;
+}
+
+/** Chats on their way out: whatever a list loads or hears meanwhile, they are not shown. */
+export const leaving = new Set<string>();
+
 export const sessionsQuery = (filter: SessionFilter) =>
   infiniteQueryOptions({
     queryKey: ["sessions", filter],
@@ -38,6 +48,11 @@ export const sessionsQuery = (filter: SessionFilter) =>
       ),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.nextCursor,
+    select: (data) => {
+      if (leaving.size === 0) return data;
+      const stays = (page: SessionList) => ({ ...page, items: page.items.filter((item) => !leaving.has(item.id)) });
+      return { ...data, pages: data.pages.map(stays) };
+    },
   });
 
 export const workspacesQuery = queryOptions({

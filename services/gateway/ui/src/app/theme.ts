@@ -1,22 +1,15 @@
+import { store, stored } from "../ui/stored";
+
 export type Theme = "system" | "light" | "dark";
 const STORED = "popagent.theme";
 
 export function theme(): Theme {
-  try {
-    const stored = localStorage.getItem(STORED);
-    return stored === "light" || stored === "dark" ? stored : "system";
-  } catch {
-    return "system"; // storage is forbidden here
-  }
+  const value = stored(STORED);
+  return value === "light" || value === "dark" ? value : "system";
 }
 
 export function setTheme(value: Theme): void {
-  try {
-    if (value === "system") localStorage.removeItem(STORED);
-    else localStorage.setItem(STORED, value);
-  } catch {
-    // it lasts until the next load then
-  }
+  store(STORED, value === "system" ? "" : value);
   applyTheme(value);
 }
 

@@ -8,6 +8,7 @@ import { clock, count, duration, exactly, plural } from "../ui/words";
 import { Branches } from "./Branches";
 import { ToolLine } from "./ToolLine";
 import { LateMarkdown } from "./loadMarkdown";
+import { Plain } from "./Plain";
 import { type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
 
 export interface AnswerActions {
@@ -21,11 +22,13 @@ export const Answer = memo(function Answer({
   message,
   isLive,
   isLast,
+  canChange,
   actions,
 }: {
   message: Message;
   /** It is being written now. */
   isLive: boolean;
+  canChange: boolean;
   isLast: boolean;
   actions: AnswerActions;
 }) {
@@ -52,7 +55,7 @@ export const Answer = memo(function Answer({
       {parts.map(({ part, index }) => (
         <PartView key={index} part={part} isGrowing={isLive && index === lastIndex} />
       ))}
-      {isLive ? <Working parts={message.parts} /> : <Stamp message={message} isLast={isLast} actions={actions} />}
+      {isLive ? <Working parts={message.parts} /> : <Stamp message={message} isLast={isLast} canChange={canChange} actions={actions} />}
     </article>
   );
 });
@@ -78,14 +81,6 @@ function PartView({ part, isGrowing }: { part: Part; isGrowing: boolean }) {
   if (part.type === "reasoning") return <Thought text={part.text} isGrowing={isGrowing} />;
   const call = toolCall(part);
   return call && <ToolLine call={call} />;
-}
-
-function Plain({ text }: { text: string }) {
-  return (
-    <p className="prose raw" dir="auto">
-      {visible(text)}
-    </p>
-  );
 }
 
 /** A text that the renderer cannot take is shown as it is written; the chat goes on. */
@@ -126,7 +121,7 @@ function Working({ parts }: { parts: Part[] }) {
   const last = parts.at(-1);
   const call = last && toolCall(last);
   const isWriting = last?.type === "text" && last.state !== "done";
-  const word = isWriting ? "Writing" : call && !call.state.startsWith("output") ? `Using ${call.name}` : "Reading and thinking";
+  const word = isWriting ? "Writing" : call && !call.state.startsWith("output") ? `Using ${call.name}` : last ? "Working" : "Reading";
   return (
     <div className="event last">
       <span className="dot">
@@ -145,7 +140,17 @@ const ENDINGS: Record<string, { state: State; words: string; tone: string }> = {
 };
 
 /** The one line that ends an answer: how, when, how long, what it took, and what can be done now. */
-function Stamp({ message, isLast, actions }: { message: Message; isLast: boolean; actions: AnswerActions }) {
+function Stamp({
+  message,
+  isLast,
+  canChange,
+  actions,
+}: {
+  message: Message;
+  isLast: boolean;
+  canChange: boolean;
+  actions: AnswerActions;
+}) {
   const meta = message.metadata ?? {};
   const ending = ENDINGS[meta.state ?? "completed"];
   if (!ending) return null;
@@ -192,6 +197,7 @@ function Stamp({ message, isLast, actions }: { message: Message; isLast: boolean
             className="btn plain dense"
             title="Write this answer again, beside this one"
             aria-label={again}
+            disabled={!canChange}
             onClick={() => actions.regenerate(message.id)}
           >
             <Icon name="retry" />
@@ -212,7 +218,7 @@ function Stamp({ message, isLast, actions }: { message: Message; isLast: boolean
       {meta.endReason === "length" && (
         <p className="reason is-wait">The model reached its limit of length. Ask it to go on.</p>
       )}
-      {isLast && (meta.state === "stopped" || meta.state === "interrupted") && (
+      {isLast && canChange && (meta.state === "stopped" || meta.state === "interrupted") && (
         <p className="reason">
           {!isWhole && textOf(message) ? "What it wrote is kept. " : ""}
           <button type="button" className="btn dense" onClick={actions.goOn}>

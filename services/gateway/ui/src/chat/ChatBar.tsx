@@ -1,15 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { Link } from "wouter";
-import { sentence } from "../api/client";
 import { useCommands } from "../app/commands";
 import { workspacesQuery } from "../app/queries";
 import { Icon } from "../ui/Icon";
-import { say } from "../ui/toasts";
+import { attempt } from "../ui/attempt";
+import { useTitle } from "../ui/useTitle";
 import { RenameDialog } from "./RenameDialog";
 import { SessionMenu } from "./SessionMenu";
-import { archive, download } from "./sessionActions";
-import type { ChatSession, SessionState } from "./session";
+import { archive, download, nameOf } from "./sessionActions";
+import type { SessionState } from "./session";
 
 /** The head of an open chat: its name, its workspace, and what can be done with it. */
 export function ChatBar({
@@ -17,25 +17,18 @@ export function ChatBar({
   isNew,
   onSearch,
 }: {
-  session: ChatSession;
   state: SessionState;
   isNew: boolean;
   onSearch: () => void;
 }) {
   const [renaming, setRenaming] = useState(false);
   const summary = state.summary;
-  const title = isNew || !summary ? "New chat" : summary.title || "New chat";
+  const title = isNew || !summary ? "New chat" : nameOf(summary);
   const workspaces = useQuery(workspacesQuery).data?.items ?? [];
   const workspace = workspaces.find((each) => each.id === summary?.workspaceId);
 
-  useEffect(() => {
-    document.title = `${title} · popagent`;
-    return () => {
-      document.title = "popagent";
-    };
-  }, [title]);
+  useTitle(title);
 
-  const attempt = (work: Promise<unknown>) => void work.catch((error: unknown) => say(sentence(error)));
   useCommands(
     summary
       ? [
@@ -44,15 +37,15 @@ export function ChatBar({
             id: "chat archive",
             title: summary.archivedAt ? "Restore this chat" : "Archive this chat",
             group: "Do",
-            run: () => attempt(archive(summary, summary.archivedAt === null)),
+            run: () => void attempt(archive(summary, summary.archivedAt === null)),
           },
           {
             id: "chat markdown",
             title: "Export this chat as Markdown",
             group: "Do",
-            run: () => attempt(download(summary, "markdown")),
+            run: () => void attempt(download(summary, "markdown")),
           },
-          { id: "chat json", title: "Export this chat as JSON", group: "Do", run: () => attempt(download(summary, "json")) },
+          { id: "chat json", title: "Export this chat as JSON", group: "Do", run: () => void attempt(download(summary, "json")) },
         ]
       : [],
   );
@@ -74,7 +67,7 @@ export function ChatBar({
       {summary?.archivedAt && (
         <>
           <span className="chip">Archived</span>
-          <button type="button" className="btn dense" onClick={() => attempt(archive(summary, false))}>
+          <button type="button" className="btn dense" onClick={() => void attempt(archive(summary, false))}>
             Restore
           </button>
         </>

@@ -1,11 +1,10 @@
 import { useChat } from "@ai-sdk/react";
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { Link } from "wouter";
-import { sentence } from "../api/client";
 import { useCommands } from "../app/commands";
 import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
-import { say } from "../ui/toasts";
+import { attempt } from "../ui/attempt";
 import { ModelNotice } from "../welcome/ModelNotice";
 import { Welcome } from "../welcome/Welcome";
 import { ChatBar } from "./ChatBar";
@@ -13,9 +12,10 @@ import { Composer } from "./Composer";
 import { InChatSearch } from "./InChatSearch";
 import { HoldPlace, Older } from "./Older";
 import { Transcript, type TranscriptActions } from "./Transcript";
-import { NEW_CHAT, chosenModel, draft, keepDraft, keepModel } from "./drafts";
+import { NEW_CHAT, adoptNew, chosenModel, draft, keepDraft, keepModel } from "./drafts";
 import { lastChat, setLastChat } from "./lastChat";
 import type { ChatSession } from "./session";
+import { show } from "./show";
 import { useStick } from "./useStick";
 
 // Text is painted at most once in this time while it streams: two frames.
@@ -34,9 +34,10 @@ export function Conversation({
   const state = useSyncExternalStore(session.watch, session.snapshot);
   const { messages, status } = useChat({ chat: session.chat, throttle: THROTTLE_MS });
   const runs = state.summary?.runningTurnId != null || status === "submitted" || status === "streaming";
-  const draftName = isNew ? NEW_CHAT : session.id;
-  const [text, setText] = useState(() => draft(draftName));
-  const [model, setModel] = useState(() => chosenModel(session.id));
+  // What is kept on this device for this chat.
+  const own = isNew ? NEW_CHAT : session.id;
+  const [text, setText] = useState(() => draft(own));
+  const [model, setModel] = useState(() => chosenModel(own));
   const [workspaceId, setWorkspaceId] = useState<string | null>(null);
   const [searching, setSearching] = useState(false);
   const scroller = useRef<HTMLDivElement>(null);
@@ -46,22 +47,16 @@ export function Conversation({
   const write = useCallback(
     (value: string) => {
       setText(value);
-      keepDraft(draftName, value);
+      keepDraft(own, value);
     },
-    [draftName],
+    [own],
   );
 
   // Words that were not taken go back to the field, in front of what was written meanwhile.
   useEffect(() => {
-    if (state.refused?.text) {
-      const back = state.refused.text;
-      setText((now) => {
-        const all = now && now !== back ? `${back}\n\n${now}` : back;
-        keepDraft(draftName, all);
-        return all;
-      });
-    }
-  }, [state.refused, draftName]);
+    const back = session.takeBack();
+    if (back) write(text ? `${back}\n\n${text}` : back);
+  }, [session, state.refused, text, write]);
 
   const send = useCallback(
     (words: string, edits: string | null = null) => {
@@ -77,11 +72,13 @@ export function Conversation({
   // Only what was taken has an address.
   const isTaken = state.summary !== null || status === "streaming";
   useEffect(() => {
-    if (isNew && isTaken) onBegun();
-  }, [isNew, isTaken, onBegun]);
+    if (!isNew || !isTaken) return;
+    adoptNew(session.id);
+    onBegun();
+  }, [isNew, isTaken, onBegun, session.id]);
 
   const stop = useCallback(() => {
-    session.stop().catch((error: unknown) => say(sentence(error)));
+    void attempt(session.stop());
   }, [session]);
 
   const actions = useMemo<TranscriptActions>(
@@ -94,12 +91,13 @@ export function Conversation({
       edit: (id, changed) => void send(changed, id),
       switchTo: (id) => {
         stick.release();
-        session.switchTo(id).catch((error: unknown) => say(sentence(error)));
+        void attempt(session.switchTo(id));
       },
     }),
     [session, model, send, stick.pin, stick.release],
   );
 
+  const isArchived = state.summary?.archivedAt != null;
   const lastAnswer = messages.findLast((message) => message.role === "assistant");
   useCommands([
     { id: "chat stop", title: "Stop the turn", group: "Do", keys: "shift+escape", run: () => runs && stop() },
@@ -108,7 +106,7 @@ export function Conversation({
       id: "chat regenerate",
       title: "Write the last answer again",
       group: "Do",
-      run: () => lastAnswer && !runs && actions.regenerate(lastAnswer.id),
+      run: () => lastAnswer && !runs && !isArchived && actions.regenerate(lastAnswer.id),
     },
     {
       id: "chat write",
@@ -141,10 +139,9 @@ export function Conversation({
     );
   }
 
-  const isArchived = state.summary?.archivedAt != null;
   return (
     <main className="main">
-      <ChatBar session={session} state={state} isNew={isNew} onSearch={() => setSearching(true)} />
+      <ChatBar state={state} isNew={isNew} onSearch={() => setSearching(true)} />
       {searching && !isNew && <InChatSearch session={session} onClose={() => setSearching(false)} onReveal={stick.release} />}
       {state.isCut && (
         <div className="notice wait" role="status">
@@ -152,7 +149,7 @@ export function Conversation({
           <span>Connection lost. The answer goes on; joining it again…</span>
         </div>
       )}
-      <div className="scroll talk-scroll" ref={scroller} role="log" aria-label="Conversation" aria-live="off" tabIndex={-1}>
+      <div className="scroll talk-scroll" ref={scroller} role="log" aria-label="Conversation" aria-live="off" tabIndex={0}>
         <div className="talk" ref={content}>
           {state.phase === "loading" && <Skeletons />}
           {state.phase === "failed" && (
@@ -170,11 +167,11 @@ export function Conversation({
           )}
           <HoldPlace first={messages[0]?.id} hasOlder={state.hasOlder} scroller={scroller}>
             {state.hasOlder && <Older session={session} first={messages[0]?.id} scroller={scroller} />}
-            <Transcript messages={messages} isRunning={runs} actions={actions} />
+            <Transcript messages={messages} isRunning={runs} isArchived={isArchived} actions={actions} />
           </HoldPlace>
           {runs && messages.at(-1)?.role === "user" && <Waiting />}
           {state.hasNewer && (
-            <button type="button" className="btn more" onClick={() => void session.loadNewer()}>
+            <button type="button" className="btn more" onClick={() => void attempt(session.loadNewer())}>
               Show what came after
             </button>
           )}
@@ -186,7 +183,7 @@ export function Conversation({
             type="button"
             className="btn pill"
             onClick={async () => {
-              await session.toNewest();
+              await attempt(session.toNewest());
               stick.pin();
             }}
           >
@@ -207,7 +204,7 @@ export function Conversation({
           model={model}
           onModel={(chosen) => {
             setModel(chosen);
-            keepModel(session.id, chosen);
+            keepModel(own, chosen);
           }}
           workspaceId={state.summary?.workspaceId ?? workspaceId}
           onWorkspace={state.summary || runs ? null : setWorkspaceId}
@@ -216,7 +213,10 @@ export function Conversation({
               {state.refused && (
                 <div className="refused" role="alert">
                   <Icon name="alert" />
-                  <span className="grow">{state.refused.sentence}</span>
+                  <span className="grow">
+                    {state.refused.sentence}
+                    {state.refused.isEdit && " Your new wording is in the field below."}
+                  </span>
                   <button type="button" className="btn plain dense" onClick={() => session.dismissRefusal()}>
                     Dismiss
                   </button>
@@ -268,33 +268,19 @@ function useSpoken(runs: boolean, ending: string | null): void {
   }, [runs, ending]);
 }
 
-/** Open the chat where `#m-<id>` points. */
+/** Open the chat where `#m-<id>` points, also when the same place is asked for again. */
 function useFragment(session: ChatSession, hasMessages: boolean, release: () => void): void {
-  const [target, setTarget] = useState(() => location.hash);
+  const [target, setTarget] = useState(() => ({ hash: location.hash }));
   useEffect(() => {
-    const changed = () => setTarget(location.hash);
-    addEventListener("hashchange", changed);
-    return () => removeEventListener("hashchange", changed);
+    const moved = () => setTarget({ hash: location.hash });
+    // The router tells of its steps by the first of these.
+    const names = ["pushState", "popstate", "hashchange"];
+    for (const name of names) addEventListener(name, moved);
+    return () => {
+      for (const name of names) removeEventListener(name, moved);
+    };
   }, []);
   useEffect(() => {
-    if (!target.startsWith("#m-") || !hasMessages) return;
-    const id = decodeURIComponent(target.slice(3));
-    session
-      .reveal(id)
-      .then((found) => {
-        if (found) requestAnimationFrame(() => reveal(id, release));
-        else say("That message is not in this chat any more.");
-      })
-      .catch((error: unknown) => say(sentence(error)));
+    if (target.hash.startsWith("#m-") && hasMessages) void attempt(show(session, target.hash.slice(3), release));
   }, [session, target, hasMessages, release]);
-}
-
-/** Bring a message into view and mark it for a moment. */
-export function reveal(id: string, release: () => void): void {
-  const element = document.getElementById(`m-${id}`);
-  if (!element) return;
-  release();
-  element.scrollIntoView({ block: "center" });
-  element.classList.add("found");
-  setTimeout(() => element.classList.remove("found"), 2_000);
 }

@@ -1,13 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api, query, sentence } from "../api/client";
+import { attempt } from "../ui/attempt";
 import { Icon } from "../ui/Icon";
-import { say } from "../ui/toasts";
+import { useDebounced } from "../ui/useDebounced";
 import { plural } from "../ui/words";
-import { reveal } from "./Conversation";
 import { Marked } from "./Marked";
 import type { ChatSession } from "./session";
-import { useDebounced } from "./useDebounced";
+import { show } from "./show";
 import type { MessageHits } from "../contracts";
 
 const MOST = 100;
@@ -36,11 +36,7 @@ export function InChatSearch({
     const hit = hits[(index + hits.length) % hits.length];
     if (!hit) return;
     setAt((index + hits.length) % hits.length);
-    try {
-      if (await session.reveal(hit.messageId)) requestAnimationFrame(() => reveal(hit.messageId, onReveal));
-    } catch (error) {
-      say(sentence(error));
-    }
+    await attempt(show(session, hit.messageId, onReveal));
   };
   useEffect(() => setAt(0), [q]);
   return (

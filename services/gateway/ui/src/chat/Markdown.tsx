@@ -1,8 +1,9 @@
-import { type ComponentProps, type ReactElement, memo } from "react";
+import { type ComponentProps, type ReactElement, memo, useRef } from "react";
 import { Streamdown, type StreamdownProps, defaultRemarkPlugins } from "streamdown";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
 import { visible } from "../ui/visible";
+import { type Pieces, cut } from "./pieces";
 import { isTangled } from "./tangled";
 
 // What a model writes is never HTML: tags are shown as the text they are, and nothing is loaded from anywhere.
@@ -10,16 +11,30 @@ const SCHEMES = /^(https?:|mailto:|#)/i;
 
 /** Markdown as it grows; only the last open block is parsed again. */
 const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean }) {
+  const known = useRef<Pieces | null>(null);
+  known.current = cut(text, known.current);
+  const { pieces } = known.current;
+  return (
+    <div className="prose">
+      {pieces.map((piece, index) => (
+        // A piece never moves to another place.
+        <Piece key={index} text={piece} isGrowing={isGrowing && index === pieces.length - 1} />
+      ))}
+    </div>
+  );
+});
+
+const Piece = memo(function Piece({ text, isGrowing }: { text: string; isGrowing: boolean }) {
   if (isTangled(text)) {
     return (
-      <p className="prose raw" dir="auto">
+      <p className="raw" dir="auto">
         {visible(text)}
       </p>
     );
   }
   return (
     <Streamdown
-      className="prose"
+      className="piece"
       mode="streaming" // also when it is done: in blocks of its own, so that nothing moves at the end
       parseIncompleteMarkdown={isGrowing}
       controls={false}
@@ -63,9 +78,16 @@ function showHtmlAsText() {
 type Props<T extends keyof React.JSX.IntrinsicElements> = ComponentProps<T> & { node?: unknown };
 
 const COMPONENTS: NonNullable<StreamdownProps["components"]> = {
-  a: ({ node: _, href, children, title }: Props<"a">) =>
+  // Its tooltip is the true address, whatever title the model gave it.
+  a: ({ node: _, href, children }: Props<"a">) =>
     href ? (
-      <a className="link" href={href} title={title ?? href} target="_blank" rel="noopener noreferrer nofollow">
+      <a
+        className="link"
+        href={href}
+        title={href}
+        rel="noopener noreferrer nofollow"
+        {...(href.startsWith("#") ? {} : { target: "_blank" })}
+      >
         {children}
       </a>
     ) : (

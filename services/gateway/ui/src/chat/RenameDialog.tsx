@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { ApiError, api, sentence } from "../api/client";
-import { place } from "../app/queries";
-import type { SessionSummary } from "../contracts";
+import { place, summaryOf } from "../app/queries";
+import type { SessionSummary, SessionView } from "../contracts";
 import { Dialog } from "../ui/Dialog";
 
 const LONGEST = 200;
@@ -14,31 +14,36 @@ export function RenameDialog({ session, onClose }: { session: SessionSummary; on
   const [revision, setRevision] = useState(seen.revision);
   const [theirs, setTheirs] = useState<string | null>(null);
   const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+
+  const save = async (against: number): Promise<void> => {
+    const wanted = title.trim();
+    try {
+      place(summaryOf(await api.patch<SessionView>(`/api/sessions/${seen.id}`, { revision: against, title: wanted })));
+      onClose();
+    } catch (failure) {
+      const conflict = failure instanceof ApiError && failure.code === "revision_conflict";
+      const stored = conflict ? (failure.body["session"] as SessionSummary | undefined) : undefined;
+      if (!stored || stored.revision === against) throw failure;
+      place(stored);
+      setRevision(stored.revision);
+      // Only the name is asked about; another change of the chat is no reason to ask.
+      if (stored.title === seen.title || stored.title === wanted) return save(stored.revision);
+      setTheirs(stored.title);
+    }
+  };
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
+    if (busy) return;
+    setBusy(true);
+    setError("");
     try {
-      place(await api.patch<SessionSummary>(`/api/sessions/${session.id}`, { revision, title: title.trim() }));
-      onClose();
+      await save(revision);
     } catch (failure) {
-      const stored = failure instanceof ApiError ? (failure.body["session"] as SessionSummary | undefined) : undefined;
-      if (failure instanceof ApiError && failure.code === "revision_conflict" && stored) {
-        setRevision(stored.revision);
-        place(stored);
-        // Only the title is asked about; another change of the chat is no reason to ask.
-        if (stored.title === seen.title || stored.title === title.trim()) {
-          place(
-            await api.patch<SessionSummary>(`/api/sessions/${session.id}`, {
-              revision: stored.revision,
-              title: title.trim(),
-            }),
-          );
-          onClose();
-          return;
-        }
-        setTheirs(stored.title);
-        setError("");
-      } else setError(sentence(failure));
+      setError(sentence(failure));
+    } finally {
+      setBusy(false);
     }
   };
 
@@ -72,7 +77,7 @@ export function RenameDialog({ session, onClose }: { session: SessionSummary; on
           <button type="button" className="btn" onClick={onClose}>
             {theirs === null ? "Cancel" : `Keep “${theirs}”`}
           </button>
-          <button type="submit" className="btn primary" disabled={!title.trim()}>
+          <button type="submit" className="btn primary" disabled={!title.trim() || busy}>
             Save
           </button>
         </div>

@@ -6,12 +6,13 @@ import { useCommands } from "../app/commands";
 import { sessionsQuery, workspacesQuery } from "../app/queries";
 import type { SessionItem } from "../contracts";
 import { Icon } from "../ui/Icon";
+import { useDebounced } from "../ui/useDebounced";
 import { Menu } from "../ui/Menu";
 import { StateGlyph } from "../ui/StateGlyph";
 import { exactly, period, when } from "../ui/words";
 import { Marked } from "./Marked";
 import { SessionMenu } from "./SessionMenu";
-import { useDebounced } from "./useDebounced";
+import { nameOf } from "./sessionActions";
 
 const SEARCH_MS = 200;
 
@@ -26,7 +27,9 @@ export function SessionList({ openId }: { openId: string | null }) {
   const q = useDebounced(typed.trim(), SEARCH_MS);
   const list = useInfiniteQuery(sessionsQuery({ q, workspaceId, archived }));
   const workspaces = useQuery(workspacesQuery).data?.items ?? [];
-  const items = list.data?.pages.flatMap((page) => page.items) ?? [];
+  const found = list.data?.pages.flatMap((page) => page.items) ?? [];
+  // What runs comes first, unless something is searched.
+  const items = q ? found : [...found].sort((a, b) => Number(!!b.runningTurnId) - Number(!!a.runningTurnId));
   const filter = (name: string, value: string | null) =>
     setParams(
       (before) => {
@@ -42,16 +45,8 @@ export function SessionList({ openId }: { openId: string | null }) {
   useEffect(() => {
     if (told.current === q) return;
     told.current = q;
-    setParams(
-      (before) => {
-        const next = new URLSearchParams(before);
-        if (q) next.set("q", q);
-        else next.delete("q");
-        return next;
-      },
-      { replace: true },
-    );
-  }, [q, setParams]);
+    filter("q", q);
+  });
 
   const step = (by: number) => {
     const at = items.findIndex((item) => item.id === openId);
@@ -173,11 +168,10 @@ export function SessionList({ openId }: { openId: string | null }) {
 
 function Groups({ items, openId, q }: { items: SessionItem[]; openId: string | null; q: string }) {
   const group = (item: SessionItem) => (q ? "Found" : item.runningTurnId ? "Active" : period(item.updatedAt));
-  const ordered = q ? items : [...items].sort((a, b) => Number(!!b.runningTurnId) - Number(!!a.runningTurnId));
   return (
     <ul>
-      {ordered.map((item, index) => {
-        const before = ordered[index - 1];
+      {items.map((item, index) => {
+        const before = items[index - 1];
         const isFirst = !before || group(before) !== group(item);
         return (
           <li key={item.id} className="session">
@@ -190,7 +184,7 @@ function Groups({ items, openId, q }: { items: SessionItem[]; openId: string | n
               >
                 {item.runningTurnId && <StateGlyph state="running" label="Running" />}
                 <span className="cut grow">
-                  {q ? <Marked text={item.title || "New chat"} words={q} /> : item.title || "New chat"}
+                  {q ? <Marked text={nameOf(item)} words={q} /> : nameOf(item)}
                 </span>
                 <time dateTime={item.updatedAt} title={exactly(item.updatedAt)}>
                   {when(item.updatedAt)}
@@ -223,7 +217,7 @@ function Empty({ q, archived, isFiltered }: { q: string; archived: boolean; isFi
       <p>
         {archived
           ? "Nothing is archived. Archiving takes a chat out of the list and keeps all of it."
-          : "No chats yet. Ask the first question at the right."}
+          : "No chats yet. Begin one with the plus above."}
       </p>
     </div>
   );

@@ -1,13 +1,14 @@
 import { useState } from "react";
 import { useLocation } from "wouter";
-import { sentence } from "../api/client";
 import type { SessionSummary } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { Menu } from "../ui/Menu";
+import { attempt } from "../ui/attempt";
 import { copy } from "../ui/CopyButton";
+import { PHONE } from "../ui/media";
 import { say } from "../ui/toasts";
 import { RenameDialog } from "./RenameDialog";
-import { archive, deleteSoon, download } from "./sessionActions";
+import { archive, deleteSoon, download, nameOf } from "./sessionActions";
 
 /** What can be done with a chat as a whole. */
 export function SessionMenu({
@@ -21,12 +22,11 @@ export function SessionMenu({
 }) {
   const [, navigate] = useLocation();
   const [renaming, setRenaming] = useState(false);
-  const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => say(sentence(error)));
   const isArchived = session.archivedAt !== null;
   return (
     <>
       <Menu
-        label={`Actions for ${session.title || "New chat"}`}
+        label={`Actions for ${nameOf(session)}`}
         className={`btn plain dense square ${className}`}
         items={[
           { label: "Rename", icon: "pen", onSelect: () => setRenaming(true) },
@@ -38,7 +38,9 @@ export function SessionMenu({
           {
             label: "Copy link",
             icon: "link",
-            onSelect: () => void attempt(copy(`${location.origin}/chat/${session.id}`).then(() => say("Link copied."))),
+            onSelect: () => void copy(`${location.origin}/chat/${session.id}`).then((done) =>
+                say(done ? "Link copied." : "This browser did not let it be copied."),
+              ),
           },
           { label: "Export as Markdown", icon: "download", onSelect: () => void attempt(download(session, "markdown")) },
           { label: "Export as JSON", icon: "download", onSelect: () => void attempt(download(session, "json")) },
@@ -48,7 +50,7 @@ export function SessionMenu({
             danger: true,
             onSelect: () => {
               deleteSoon(session);
-              if (isOpen) navigate("/chat", { replace: true });
+              if (isOpen) navigate(matchMedia(PHONE).matches ? "/chat" : "/chat/new", { replace: true });
             },
           },
         ]}

@@ -1,4 +1,4 @@
-import { useId, useState } from "react";
+import { memo, useId, useMemo, useState } from "react";
 import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
@@ -6,9 +6,11 @@ import { duration } from "../ui/words";
 import type { ToolCall } from "./messages";
 
 const FIRST_LINES = 20;
+const FIRST_CHARACTERS = 4_000;
 
 /** One call of a tool: a line that opens to what went in and what came out. */
-export function ToolLine({ call }: { call: ToolCall }) {
+export const ToolLine = memo(
+  function ToolLine({ call }: { call: ToolCall }) {
   const [open, setOpen] = useState(false);
   const id = useId();
   const isRunning = !call.state.startsWith("output");
@@ -47,19 +49,22 @@ export function ToolLine({ call }: { call: ToolCall }) {
       </div>
     </div>
   );
-}
+  },
+  // The same part is read into a new object at every painting.
+  (a, b) => a.call.id === b.call.id && a.call.state === b.call.state && a.call.input === b.call.input,
+);
 
 function Output({ text }: { text: string }) {
-  const lines = text.split("\n");
-  const [whole, setWhole] = useState(lines.length <= FIRST_LINES);
+  const [whole, setWhole] = useState(false);
+  const first = useMemo(() => text.split("\n").slice(0, FIRST_LINES).join("\n").slice(0, FIRST_CHARACTERS), [text]);
   return (
     <>
       <pre className="well" tabIndex={0}>
-        {whole ? text : lines.slice(0, FIRST_LINES).join("\n")}
+        {whole ? text : first}
       </pre>
-      {!whole && (
+      {!whole && first.length < text.length && (
         <button type="button" className="btn plain dense" onClick={() => setWhole(true)}>
-          {lines.length - FIRST_LINES} more lines
+          Show all of it
         </button>
       )}
     </>

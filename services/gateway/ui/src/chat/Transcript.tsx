@@ -9,10 +9,12 @@ export type TranscriptActions = AnswerActions & SaidActions;
 export const Transcript = memo(function Transcript({
   messages,
   isRunning,
+  isArchived,
   actions,
 }: {
   messages: Message[];
   isRunning: boolean;
+  isArchived: boolean;
   actions: TranscriptActions;
 }) {
   const last = messages.at(-1);
@@ -20,13 +22,15 @@ export const Transcript = memo(function Transcript({
     <>
       {messages.map((message) =>
         message.role === "user" ? (
-          <Said key={message.id} message={message} canEdit={!isRunning} actions={actions} />
+          <Said key={message.id} message={message} canEdit={!isRunning && !isArchived} actions={actions} />
         ) : (
           <Answer
             key={message.id}
             message={message}
             isLast={message === last}
-            isLive={isRunning && message === last}
+            // An answer that ended before the running one is not it.
+            isLive={isRunning && message === last && !message.metadata?.state}
+            canChange={!isRunning && !isArchived}
             actions={actions}
           />
         ),

@@ -1,19 +1,21 @@
-import { lazy } from "react";
-import type Markdown from "./Markdown";
+import { type ComponentType, lazy } from "react";
+import { Plain } from "./Plain";
+
+type Renderer = { default: ComponentType<{ text: string; isGrowing: boolean }> };
 
 const ATTEMPTS = 4;
 const WAIT_MS = 700;
 
 // One promise for all: the file is fetched once, and begun before the first answer needs it.
-let loading: Promise<{ default: typeof Markdown }> | null = null;
+let loading: Promise<Renderer> | null = null;
 
 /** Fetch the renderer; over a network that is away it is tried again, and then the plain text stays. */
-export function loadMarkdown(): Promise<{ default: typeof Markdown }> {
+export function loadMarkdown(): Promise<Renderer> {
   loading ??= attempt(ATTEMPTS);
   return loading;
 }
 
-async function attempt(left: number): Promise<{ default: typeof Markdown }> {
+async function attempt(left: number): Promise<Renderer> {
   try {
     return await import("./Markdown");
   } catch {
@@ -21,13 +23,8 @@ async function attempt(left: number): Promise<{ default: typeof Markdown }> {
       await new Promise((resolve) => setTimeout(resolve, WAIT_MS * (ATTEMPTS - left + 1)));
       return attempt(left - 1);
     }
-    loading = null;
-    return { default: Plain as typeof Markdown };
+    return { default: Plain };
   }
-}
-
-function Plain({ text }: { text: string; isGrowing: boolean }) {
-  return <p className="prose raw">{text}</p>;
 }
 
 export const LateMarkdown = lazy(loadMarkdown);

@@ -1,7 +1,8 @@
 import { Chat } from "@ai-sdk/react";
 import { ApiError, api, query, sentence } from "../api/client";
 import { type Heard, events } from "../api/events";
-import { place } from "../app/queries";
+import { onKeyChange } from "../api/key";
+import { place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
 import { type Message, withNewest } from "./messages";
 import { CutError, type TurnChoice, transport } from "./transport";
@@ -10,10 +11,17 @@ const PAGE = 50;
 const FIRST_WAIT_MS = 400;
 const LONGEST_WAIT_MS = 5_000;
 
-/** Why words were not taken; they go back to where they were written. */
+/** Why words were not taken; `text` goes back to where one writes, once. */
 export interface Refused {
   text: string;
+  isEdit: boolean;
   sentence: string;
+}
+
+/** How a stream ended, when it did not end with its turn. */
+interface Outcome {
+  cut: CutError | null;
+  refusal: ApiError | null;
 }
 
 export interface SessionState {
@@ -38,9 +46,7 @@ export class ChatSession {
   private readonly watchers = new Set<() => void>();
   private previousCursor: string | null = null;
   private nextCursor: string | null = null;
-  /** Set when a stream ended without the end of its turn. */
-  private cut: CutError | null = null;
-  private refusal: ApiError | null = null;
+  private outcome: Outcome = { cut: null, refusal: null };
   private following = false;
   private submitting = false;
   private loading: Promise<void> | null = null;
@@ -72,11 +78,11 @@ export class ChatSession {
       generateId: () => crypto.randomUUID(),
       onData: (part) => {
         // The gateway ends the stream, not the turn.
-        if (part.type === "data-connection") this.cut = new CutError(true);
+        if (part.type === "data-connection") this.outcome.cut = new CutError(true);
       },
       onError: (error) => {
-        if (error instanceof CutError) this.cut = error;
-        else if (error instanceof ApiError) this.refusal = error;
+        if (error instanceof CutError) this.outcome.cut = error;
+        else if (error instanceof ApiError) this.outcome.refusal = error;
         // Anything else is what the turn itself said; its stored message says it too.
       },
     });
@@ -136,8 +142,11 @@ export class ChatSession {
 
   private async load(): Promise<void> {
     const epoch = this.epoch;
-    const view = await api.get<SessionView>(`/api/sessions/${this.id}${query({ limit: PAGE })}`);
-    if (epoch !== this.epoch) return;
+    const view = await this.page();
+    if (epoch === this.epoch) this.showNewest(view);
+  }
+
+  private showNewest(view: SessionView): void {
     const page = view.messages as unknown as Message[];
     const { messages, continues } = withNewest(this.chat.messages, page);
     if (!continues) this.previousCursor = view.previousCursor;
@@ -148,7 +157,7 @@ export class ChatSession {
   }
 
   private learn(view: SessionView): void {
-    const { messages: _, previousCursor: __, nextCursor: ___, ...summary } = view;
+    const summary = summaryOf(view);
     this.isUnstored = false;
     const known = this.state.summary;
     if (!known || known.updatedAt <= summary.updatedAt || known.revision < summary.revision) this.set({ summary });
@@ -156,10 +165,10 @@ export class ChatSession {
 
   /** Put the messages before the loaded ones above them. */
   async loadOlder(): Promise<void> {
-    if (!this.previousCursor) return;
-    const cursor = this.previousCursor;
-    const view = await api.get<SessionView>(`/api/sessions/${this.id}${query({ limit: PAGE, before: cursor })}`);
-    if (this.previousCursor !== cursor) return;
+    const before = this.previousCursor;
+    if (!before) return;
+    const view = await this.page({ before });
+    if (this.previousCursor !== before) return;
     this.previousCursor = view.previousCursor;
     this.chat.messages = [...(view.messages as unknown as Message[]), ...this.chat.messages];
     this.set({ hasOlder: view.previousCursor !== null });
@@ -167,38 +176,40 @@ export class ChatSession {
 
   /** Put the messages after the loaded ones below them. */
   async loadNewer(): Promise<void> {
-    if (!this.nextCursor) return;
-    const cursor = this.nextCursor;
-    const view = await api.get<SessionView>(`/api/sessions/${this.id}${query({ limit: PAGE, after: cursor })}`);
-    if (this.nextCursor !== cursor) return;
+    const after = this.nextCursor;
+    if (!after) return;
+    const view = await this.page({ after });
+    if (this.nextCursor !== after) return;
     this.nextCursor = view.nextCursor;
     this.chat.messages = [...this.chat.messages, ...(view.messages as unknown as Message[])];
     this.set({ hasNewer: view.nextCursor !== null });
   }
 
-  /** Load the part of the chat where a message is, and show its branch; false when there is no such message. */
-  async reveal(messageId: string): Promise<boolean> {
-    if (this.chat.messages.some((message) => message.id === messageId)) return true;
-    if (this.isBusy) return false;
+  private page(where: { before?: string; after?: string; around?: string } = {}): Promise<SessionView> {
+    return api.get<SessionView>(`/api/sessions/${this.id}${query({ limit: PAGE, ...where })}`);
+  }
+
+  /** Load the part of the chat where a message is, and show its branch. */
+  async reveal(messageId: string): Promise<"shown" | "missing" | "busy"> {
+    if (this.chat.messages.some((message) => message.id === messageId)) return "shown";
+    if (this.isBusy) return "busy";
     const epoch = this.epoch;
     try {
-      const view = await api.get<SessionView>(
-        `/api/sessions/${this.id}${query({ limit: PAGE, around: messageId })}`,
-      );
-      if (epoch !== this.epoch) return false;
+      const view = await this.page({ around: messageId });
+      if (epoch !== this.epoch) return "busy";
       this.previousCursor = view.previousCursor;
       this.nextCursor = view.nextCursor;
       this.chat.messages = view.messages as unknown as Message[];
       this.learn(view);
       this.set({ hasOlder: view.previousCursor !== null, hasNewer: view.nextCursor !== null });
-      return true;
+      return "shown";
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (error.code === "other_branch") {
         await this.switchTo(messageId);
         return this.reveal(messageId);
       }
-      if ([404, 422].includes(error.status)) return false;
+      if ([404, 422].includes(error.status)) return "missing";
       throw error;
     }
   }
@@ -212,83 +223,84 @@ export class ChatSession {
 
   /** Say something; an edit replaces what was said, on a branch of its own. */
   async send(text: string, choice: Omit<TurnChoice, "edits">, edits: string | null = null): Promise<void> {
-    if (this.isBusy) return;
-    await this.toNewest();
-    const before = this.chat.messages;
     const id = crypto.randomUUID();
-    if (edits) this.chat.messages = before.slice(0, before.findIndex((message) => message.id === edits));
-    await this.submit(
-      () => this.chat.sendMessage({ id, role: "user", parts: [{ type: "text", text }] }, { body: { ...choice, edits } }),
-      () => this.chat.messages.some((message) => message.id === id),
-      before,
-      text,
-    );
+    await this.submit(text, edits, {
+      start: () => {
+        const shown = this.chat.messages;
+        if (edits) this.chat.messages = shown.slice(0, shown.findIndex((message) => message.id === edits));
+        const message = { id, role: "user" as const, parts: [{ type: "text" as const, text }] };
+        return this.chat.sendMessage(message, { body: { ...choice, edits } });
+      },
+      wasTaken: () => this.chat.messages.some((message) => message.id === id),
+    });
   }
 
   /** Write an answer again, on a branch of its own. */
   async regenerate(messageId: string, model: string | null): Promise<void> {
-    if (this.isBusy) return;
-    await this.toNewest();
     const body: TurnChoice = { model, workspaceId: null, edits: null };
-    const before = this.chat.messages;
-    await this.submit(
-      () => this.chat.regenerate({ messageId, body }),
-      () => this.state.summary?.runningTurnId != null,
-      before,
-      "",
-    );
+    await this.submit("", null, {
+      start: () => this.chat.regenerate({ messageId, body }),
+      wasTaken: () => this.state.summary?.runningTurnId != null,
+    });
   }
 
   private async submit(
-    start: () => Promise<void>,
-    wasTaken: () => boolean,
-    before: Message[],
     text: string,
+    edits: string | null,
+    turn: { start: () => Promise<void>; wasTaken: () => boolean },
   ): Promise<void> {
+    if (this.isBusy) return;
     this.submitting = true;
-    this.epoch++;
-    this.cut = null;
-    this.refusal = null;
     this.set({ refused: null });
+    let before = this.chat.messages;
+    let cut: CutError | null = null;
     try {
-      await start();
-      // What TypeScript cannot see: the callbacks of the chat have set these meanwhile.
-      const cut = this.cut as CutError | null;
-      const refusal = this.refusal as ApiError | null;
-      if (refusal) {
-        this.undo(before, text, refusal.message);
-        if (refusal.code === "turn_running" || refusal.status === 409) await this.reload().catch(() => {});
-      } else if (cut && !cut.answered) {
+      // What stands above the words goes with them: it must be there, down to the newest.
+      await (this.state.hasNewer ? this.reload() : this.loading);
+      before = this.chat.messages;
+      const outcome = await this.read(turn.start);
+      cut = outcome.cut;
+      if (outcome.refusal) throw outcome.refusal;
+      if (cut && !cut.answered) {
         // Nobody knows whether it arrived; the stored chat does.
-        await this.lookAgain();
-        if (!wasTaken()) this.undo(before, text, "popagent could not be reached. Nothing was sent.");
+        const found = await this.lookAgain();
+        if (found === "locked") throw new Error("The key was refused before it was known whether this was sent.");
+        if (found === "missing" || !turn.wasTaken()) throw new Error("popagent could not be reached. Nothing was sent.");
       }
+    } catch (error) {
+      this.chat.messages = before;
+      this.chat.clearError();
+      this.set({ refused: { text, isEdit: edits !== null, sentence: sentence(error) } });
+      cut = null;
     } finally {
       this.submitting = false;
     }
-    const cut = this.cut as CutError | null;
     if (cut) await this.follow();
     else await this.finish();
   }
 
-  private undo(before: Message[], text: string, why: string): void {
-    this.chat.messages = before;
-    this.chat.clearError();
-    this.set({ refused: { text, sentence: why } });
+  /** Read one stream to its end, and say how it ended. */
+  private async read(start: () => Promise<void>): Promise<Outcome> {
+    this.epoch++;
+    const outcome: Outcome = { cut: null, refusal: null };
+    this.outcome = outcome;
+    await start();
+    return outcome;
   }
 
-  /** Ask for the stored chat until it answers. */
-  private async lookAgain(): Promise<void> {
+  /** Ask for the stored chat until it answers; `locked` when it wants another key first. */
+  private async lookAgain(): Promise<"stored" | "missing" | "locked"> {
     for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
       this.set({ isCut: true });
       await this.pause(wait);
       try {
         await this.reload();
         this.set({ isCut: false });
-        return;
+        return "stored";
       } catch (error) {
-        if (error instanceof ApiError && [401, 404].includes(error.status)) return;
-        // else it does not answer yet
+        if (!(error instanceof ApiError) || ![401, 404].includes(error.status)) continue; // it does not answer yet
+        this.set({ isCut: false });
+        return error.status === 401 ? "locked" : "missing";
       }
     }
   }
@@ -297,16 +309,13 @@ export class ChatSession {
   async follow(): Promise<void> {
     if (this.isBusy) return;
     this.following = true;
-    this.epoch++;
     try {
       for (let wait = FIRST_WAIT_MS; ; ) {
         const startedAt = performance.now();
-        this.cut = null;
-        this.refusal = null;
-        await this.chat.resumeStream();
-        const cut = this.cut as CutError | null;
-        const refusal = this.refusal as ApiError | null;
-        if (!cut && (!refusal || [401, 404].includes(refusal.status))) break;
+        const { cut, refusal } = await this.read(() => this.chat.resumeStream());
+        // Another key opens the chat again.
+        if (refusal?.status === 401) return this.set({ isCut: false });
+        if (!cut && (!refusal || refusal.status === 404)) break;
         this.set({ isCut: true });
         if (performance.now() - startedAt > LONGEST_WAIT_MS) wait = FIRST_WAIT_MS;
         await this.pause(wait);
@@ -321,16 +330,18 @@ export class ChatSession {
   /** Show the turn as it was stored. */
   private async finish(): Promise<void> {
     this.set({ isStopping: false, isCut: false });
+    this.chat.clearError();
+    if (this.isUnstored && this.chat.messages.length === 0) return;
+    let found: "stored" | "missing" | "locked" = "stored";
     try {
       await this.reload();
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return; // refused before anything was stored
-      this.set({ isCut: true });
-      await this.lookAgain();
+      const status = error instanceof ApiError ? error.status : 0;
+      found = status === 401 ? "locked" : status === 404 ? "missing" : await this.lookAgain();
     }
-    this.chat.clearError();
+    if (found === "missing" && !this.isUnstored) this.set({ phase: "missing" });
     // Another turn may have begun meanwhile, from another device.
-    if (this.state.summary?.runningTurnId) void this.follow();
+    if (found === "stored" && this.state.summary?.runningTurnId) void this.follow();
   }
 
   private pause(ms: number): Promise<void> {
@@ -350,27 +361,38 @@ export class ChatSession {
   /** Ask the turn to stop; its stamp says when it has. */
   async stop(): Promise<void> {
     this.set({ isStopping: true });
-    try {
-      await api.post(`/api/chat/${this.id}/stop`);
-    } catch (error) {
-      this.set({ isStopping: false });
-      if (error instanceof ApiError && error.code === "nothing_runs") {
-        if (!this.isBusy) await this.finish();
+    for (;;) {
+      try {
+        await api.post(`/api/chat/${this.id}/stop`);
         return;
+      } catch (error) {
+        const nothingRuns = error instanceof ApiError && error.code === "nothing_runs";
+        if (!nothingRuns || !this.submitting || !this.state.isStopping) {
+          this.set({ isStopping: false });
+          if (!nothingRuns) throw error;
+          if (!this.isBusy) await this.finish();
+          return;
+        }
+        // It was sent and is not stored yet: a moment later there is something to stop.
+        await this.pause(FIRST_WAIT_MS);
       }
-      throw error;
     }
   }
 
   /** Show the branch through another message of the same place. */
   async switchTo(messageId: string): Promise<void> {
-    const view = await api.put<SessionSummary>(`/api/sessions/${this.id}/head`, {
-      revision: this.state.summary?.revision ?? 0,
-      messageId,
-    });
-    place(view);
-    this.set({ summary: view });
-    await this.reload();
+    const revision = this.state.summary?.revision ?? 0;
+    const view = await api.put<SessionView>(`/api/sessions/${this.id}/head`, { revision, messageId });
+    place(summaryOf(view));
+    this.showNewest(view);
+  }
+
+  /** Take the words that were refused, once; why they were stays. */
+  takeBack(): string {
+    const refused = this.state.refused;
+    if (!refused?.text) return "";
+    this.set({ refused: { ...refused, text: "" } });
+    return refused.text;
   }
 
   dismissRefusal(): void {
@@ -427,4 +449,9 @@ export function chatSession(id: string, isNew = false): ChatSession {
 
 events.hear((heard) => {
   for (const session of open.values()) session.hear(heard);
+});
+
+// What was refused with the old key is asked for with the new one.
+onKeyChange(() => {
+  for (const session of open.values()) session.hear({ kind: "resync" });
 });

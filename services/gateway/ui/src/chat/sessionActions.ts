@@ -1,76 +1,65 @@
 import { ApiError, api, request, sentence } from "../api/client";
 import { keyHeaders } from "../api/key";
-import { client, drop, place } from "../app/queries";
-import type { SessionSummary } from "../contracts";
+import { client, drop, leaving, place, summaryOf } from "../app/queries";
+import type { SessionSummary, SessionView } from "../contracts";
 import { say } from "../ui/toasts";
 import { forgetChat } from "./drafts";
+import { lastChat, setLastChat } from "./lastChat";
 
-export async function archive(session: SessionSummary, archived: boolean): Promise<void> {
-  const change = (revision: number) =>
-    api.patch<SessionSummary>(`/api/sessions/${session.id}`, { revision, archived });
-  let stored: SessionSummary;
-  try {
-    stored = await change(session.revision);
-  } catch (error) {
-    // Somebody renamed it meanwhile: that takes nothing from this wish.
-    if (!(error instanceof ApiError) || error.code !== "revision_conflict") throw error;
-    stored = await change((error.body["session"] as SessionSummary).revision);
-  }
-  place(stored);
-  say(archived ? `“${name(session)}” is archived.` : `“${name(session)}” is back in the list.`, {
-    label: "Undo",
-    run: () => void archive(stored, !archived).catch((error: unknown) => say(sentence(error))),
-  });
-}
-
-export function name(session: SessionSummary): string {
+export function nameOf(session: Pick<SessionSummary, "title">): string {
   return session.title || "New chat";
 }
 
-const UNDO_MS = 8_000;
-const leaving = new Map<string, () => void>();
+export async function archive(session: SessionSummary, archived: boolean): Promise<void> {
+  const change = async (revision: number) =>
+    summaryOf(await api.patch<SessionView>(`/api/sessions/${session.id}`, { revision, archived }));
+  let changed: SessionSummary;
+  try {
+    changed = await change(session.revision);
+  } catch (error) {
+    // Somebody renamed it meanwhile: that takes nothing from this wish.
+    if (!(error instanceof ApiError) || error.code !== "revision_conflict") throw error;
+    changed = await change((error.body["session"] as SessionSummary).revision);
+  }
+  place(changed);
+  say(archived ? `“${nameOf(session)}” is archived.` : `“${nameOf(session)}” is back in the list.`, {
+    label: "Undo",
+    run: () => void archive(changed, !archived).catch((error: unknown) => say(sentence(error))),
+  });
+}
+
+const finishing = new Map<string, (keepalive: boolean) => void>();
 
 /** Take a chat out of sight now and delete it when the time to undo is over, or the page is left. */
 export function deleteSoon(session: SessionSummary): void {
-  drop(session.id);
-  const finish = (keepalive: boolean) => {
-    clearTimeout(timer);
-    leaving.delete(session.id);
-    forgetChat(session.id);
-    fetch(`/api/sessions/${session.id}`, { method: "DELETE", headers: keyHeaders(), keepalive })
-      .then((response) => {
-        if (response.ok || response.status === 404) return;
-        say(`“${name(session)}” could not be deleted; it is in the list again.`);
-        void client.invalidateQueries({ queryKey: ["sessions"] });
-      })
-      .catch(() => {
-        say(`“${name(session)}” could not be deleted: popagent does not answer.`);
-        void client.invalidateQueries({ queryKey: ["sessions"] });
-      });
+  const { id } = session;
+  leaving.add(id);
+  drop(id);
+  if (lastChat() === id) setLastChat(null);
+  const back = (why: string) => {
+    leaving.delete(id);
+    void client.invalidateQueries({ queryKey: ["sessions"] });
+    if (why) say(`“${nameOf(session)}” could not be deleted: ${why}`);
   };
-  const timer = setTimeout(() => finish(false), UNDO_MS);
-  leaving.set(session.id, () => finish(true));
-  say(
-    `“${name(session)}” is deleted.`,
-    {
-      label: "Undo",
-      run: () => {
-        clearTimeout(timer);
-        leaving.delete(session.id);
-        void client.invalidateQueries({ queryKey: ["sessions"] });
+  finishing.set(id, (keepalive) => {
+    finishing.delete(id);
+    fetch(`/api/sessions/${id}`, { method: "DELETE", headers: keyHeaders(), keepalive }).then(
+      (response) => {
+        if (response.ok || response.status === 404) forgetChat(id);
+        else back(response.status === 409 ? "its turn does not stop." : `the server answered ${response.status}.`);
       },
-    },
-    UNDO_MS,
-  );
-}
-
-/** Whether a chat is on its way out: lists loaded meanwhile still hold it. */
-export function isLeaving(id: string): boolean {
-  return leaving.has(id);
+      () => back("popagent does not answer."),
+    );
+  });
+  const undo = () => {
+    finishing.delete(id);
+    back("");
+  };
+  say(`“${nameOf(session)}” is deleted.`, { label: "Undo", run: undo }, () => finishing.get(id)?.(false));
 }
 
 addEventListener("pagehide", () => {
-  for (const finish of leaving.values()) finish();
+  for (const finish of finishing.values()) finish(true);
 });
 
 /** Save a whole chat as a file. */

@@ -10,6 +10,12 @@ test("code in a fence may hold any number of brackets", () => {
   expect(isTangled(`\`\`\`json\n${"[".repeat(20_000)}\n\`\`\`\n\ntext`)).toBe(false);
 });
 
+test("code whose fence is still open may, too: it does not change its looks when it is closed", () => {
+  const text = `Here it is:\n\n\`\`\`json\n${'["a", [1, 2]],\n'.repeat(5_000)}`;
+  expect(isTangled(text)).toBe(false);
+  expect(isTangled(`${text}\`\`\`\n`)).toBe(false);
+});
+
 test.each([
   ["open brackets", "[".repeat(20_000)],
   ["links", "[a](".repeat(20_000)],

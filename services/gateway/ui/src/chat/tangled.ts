@@ -4,7 +4,8 @@ const MOST_CELLS = 8_000;
 const DEEPEST_INDENT = 80;
 const DEEPEST_QUOTE = 50;
 
-const FENCED = /^(`{3,}|~{3,})[^\n]*\n[\s\S]*?^\1[`~]*[ \t]*$/gm;
+// A fence that is still open reaches to the end.
+const FENCED = /^(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:^\1[`~]*[ \t]*$|(?![\s\S]))/gm;
 const BLANK = /\n[ \t]*\n/;
 const DEEP = new RegExp(`^(?:[ \\t]{${DEEPEST_INDENT},}(?:[-*+]|\\d+[.)])[ \\t]|(?:>[ \\t]?){${DEEPEST_QUOTE},})`, "m");
 

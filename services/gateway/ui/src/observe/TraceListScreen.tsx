@@ -1,12 +1,13 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { type FormEvent, useCallback, useRef, useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
-import { ApiError, query, sentence } from "../api/client";
+import { isAway, query, sentence } from "../api/client";
 import { useCommands } from "../app/commands";
 import { client, knownSession, sessionsQuery } from "../app/queries";
 import type { TraceSummary } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { clock, count, duration, exactly, when } from "../ui/words";
+import { useTitle } from "../ui/useTitle";
 import { TraceState, traceState } from "./TraceState";
 import { type TraceFilter, isRunning, pasted, tracesQuery, useAfterTurns, useNow } from "./queries";
 
@@ -29,6 +30,7 @@ export function TraceListScreen() {
   const go = (change: Partial<Record<"status" | "session" | "turn" | "all", string | null>>) =>
     navigate(`/observe${query({ status, session: filter.sessionId, turn: filter.turnId, all, ...change })}`);
 
+  useTitle("Observe");
   return (
     <main className="main">
       <header className="bar">
@@ -91,7 +93,7 @@ function Search() {
       if (only) navigate(`/observe/traces/${only.traceId}`);
       else navigate(`/observe${query(items.length ? { turn: found.id } : { session: found.id })}`);
     } catch (failure) {
-      setError(unreachable(failure) ? "Store unreachable; work goes on." : sentence(failure));
+      setError(isAway(failure) ? "Store unreachable; work goes on." : sentence(failure));
     }
   };
 
@@ -121,10 +123,6 @@ function Search() {
   );
 }
 
-export function unreachable(error: unknown): boolean {
-  return error instanceof ApiError && [0, 503, 504].includes(error.status);
-}
-
 function List({ filter, filtered }: { filter: TraceFilter; filtered: boolean }) {
   const traces = useInfiniteQuery(tracesQuery(filter));
   // The titles of the chats; without them a row says what was asked of the door.
@@ -152,7 +150,7 @@ function List({ filter, filtered }: { filter: TraceFilter; filtered: boolean }) 
         <div className="notice wait" role="alert">
           <Icon name="alert" />
           <span className="grow">
-            {unreachable(trouble) ? "Store unreachable; work goes on." : sentence(trouble)}
+            {isAway(trouble) ? "Store unreachable; work goes on." : sentence(trouble)}
             {traces.data && ` This is what was known at ${clock(new Date(traces.dataUpdatedAt).toISOString())}.`}
           </span>
           <button type="button" className="btn dense" disabled={traces.isFetching} onClick={() => void refetch()}>

@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo, useRef } from "react";
 import { Link, useLocation, useSearch } from "wouter";
-import { ApiError, query, sentence } from "../api/client";
+import { ApiError, isAway, query, sentence } from "../api/client";
 import { useCommands } from "../app/commands";
 import { knownSession, sessionsQuery } from "../app/queries";
 import type { TraceView } from "../contracts";
@@ -9,9 +9,9 @@ import { Dialog } from "../ui/Dialog";
 import { Icon } from "../ui/Icon";
 import { WIDE, useMedia } from "../ui/media";
 import { clock, count, duration, plural } from "../ui/words";
+import { useTitle } from "../ui/useTitle";
 import { SpanFacts, TraceFacts } from "./Facts";
 import { TraceLogs } from "./TraceLogs";
-import { unreachable } from "./TraceListScreen";
 import { TraceState, traceState } from "./TraceState";
 import { Waterfall } from "./Waterfall";
 import { type SeenTrace, isRunning, traceQuery, useNow } from "./queries";
@@ -30,7 +30,7 @@ export function TraceScreen({ id }: { id: string }) {
         <Back />
         <h1>Trace</h1>
       </header>
-      {!isId || seen.isError || (seen.failureReason && unreachable(seen.failureReason)) ? (
+      {!isId || seen.isError || (seen.failureReason && isAway(seen.failureReason)) ? (
         <Missing error={isId ? (seen.failureReason ?? seen.error) : null} asking={seen.isFetching} again={() => void seen.refetch()} />
       ) : (
         <div className="skeletons" role="status" aria-busy="true" aria-label="Loading the trace">
@@ -57,7 +57,7 @@ function Missing({ error, asking, again }: { error: unknown; asking: boolean; ag
   const gone = error === null || (error instanceof ApiError && error.status === 404);
   return (
     <div className="empty" role="alert">
-      <h2>{gone ? "This trace is not here" : unreachable(error) ? "Store unreachable; work goes on." : sentence(error)}</h2>
+      <h2>{gone ? "This trace is not here" : isAway(error) ? "Store unreachable; work goes on." : sentence(error)}</h2>
       <p>
         {gone
           ? "It is older than what is kept, or it was never stored."
@@ -140,7 +140,7 @@ function Trace({ seen, trouble, at }: { seen: SeenTrace; trouble: Error | null; 
         <div className="notice wait" role="alert">
           <Icon name="alert" />
           <span>
-            {unreachable(trouble) ? "Store unreachable; work goes on." : sentence(trouble)} This is what was known at{" "}
+            {isAway(trouble) ? "Store unreachable; work goes on." : sentence(trouble)} This is what was known at{" "}
             {clock(new Date(at).toISOString())}.
           </span>
         </div>
@@ -196,9 +196,11 @@ function Close({ onClick }: { onClick: () => void }) {
 
 function Title({ trace }: { trace: TraceView }) {
   const chat = trace.sessionId ? knownSession(trace.sessionId) : null;
+  const title = chat?.title || trace.name;
+  useTitle(title);
   return (
     <>
-      <h1 className="cut">{chat?.title || trace.name}</h1>
+      <h1 className="cut">{title}</h1>
       <span className={`chip ${trace.status === "running" ? "live" : trace.status === "error" ? "fail" : ""}`}>
         <TraceState status={trace.status} />
         {traceState(trace.status)}

@@ -218,7 +218,7 @@ function Result({ test, onModel }: { test: ReturnType<typeof useTest>; onModel: 
     <div role="status" className="tested">
       {test.since !== null && <Waiting since={test.since} onCancel={test.forget} />}
       {result && (
-        <div className={`said ${result.ok ? "ok" : "fail"}`}>
+        <div className={`remark ${result.ok ? "ok" : "fail"}`}>
           <StateGlyph state={result.ok ? "completed" : "failed"} label={result.ok ? "It answers" : "It does not answer"} />
           <div className="grow">
             <p>{result.sentence}</p>
@@ -256,7 +256,7 @@ function Waiting({ since, onCancel }: { since: number; onCancel: () => void }) {
   }, []);
   const took = Math.max(0, now - since);
   return (
-    <div className="said">
+    <div className="remark">
       <div className="grow">
         <p>{took < 4_000 ? "Asking for its models and a few words…" : "Waiting for its first word. A model that is loading takes a while…"}</p>
         <progress className="meter" aria-label="Testing" max={LONGEST_MS} value={took} />

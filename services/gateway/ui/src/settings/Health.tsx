@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Fragment } from "react";
 import { Link } from "wouter";
-import { api, sentence } from "../api/client";
+import { api, isAway, sentence } from "../api/client";
 import { healthQuery } from "../app/queries";
 import type { HealthProblem, HealthView, StoreHealthView, SuiteHealthView } from "../contracts";
 import { Coded } from "../ui/Coded";
@@ -59,7 +59,7 @@ export function Health() {
               <dd>{store.data.pendingBatches === 0 ? "nothing waits" : `${count(store.data.pendingBatches)} batches wait`}</dd>
             </dl>
           ) : (
-            <p className="small dim">{store.failureReason ? `Store unreachable; work goes on. ${sentence(store.failureReason)}` : "Asking…"}</p>
+            <p className="small dim">{store.failureReason ? `${isAway(store.failureReason) ? "Store unreachable; work goes on. " : ""}${sentence(store.failureReason)}` : "Asking…"}</p>
           )}
           <p>
             <Link href="/observe" className="link">
@@ -89,7 +89,7 @@ function Sum({ suite, busy, again }: { suite: SuiteHealthView; busy: boolean; ag
 
 function Problem({ problem }: { problem: HealthProblem }) {
   return (
-    <section className={`said ${problem.decisive ? "fail" : "wait"} problem`} aria-label={problem.name}>
+    <section className={`remark ${problem.decisive ? "fail" : "wait"} problem`} aria-label={problem.name}>
       <Icon name="alert" />
       <div className="grow">
         <h3>

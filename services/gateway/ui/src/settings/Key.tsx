@@ -5,6 +5,7 @@ import { tryKey } from "../app/KeyGate";
 import { client, workspacesQuery } from "../app/queries";
 import { Confirm } from "../ui/Dialog";
 import { Icon } from "../ui/Icon";
+import { forget } from "../ui/stored";
 import { say } from "../ui/toasts";
 
 const SHOWN = 4;
@@ -56,6 +57,8 @@ export function Key() {
           action="Forget it"
           onConfirm={() => {
             setKey("");
+            // What was written and not sent is the same person's.
+            forget("popagent.draft.");
             client.clear();
             location.assign("/");
           }}

@@ -16,7 +16,7 @@ export function Loading<T>({
   return (
     <>
       {trouble && (
-        <div className="said fail" role="alert">
+        <div className="remark fail" role="alert">
           <Icon name="alert" />
           <span className="grow">
             {sentence(trouble)}

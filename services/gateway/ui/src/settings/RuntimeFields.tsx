@@ -77,7 +77,7 @@ function SettingRow({ field, stored, text, error, isChanged, isDisputed }: RowPr
         </p>
       )}
       {isDisputed && (
-        <div className="said wait" role="alert">
+        <div className="remark wait" role="alert">
           <div className="grow">
             <p>Somebody stored another value while you were typing. Both are here.</p>
             <dl className="facts">

@@ -2,6 +2,7 @@ import type { ComponentType } from "react";
 import { Link, Redirect } from "wouter";
 import { Icon, type IconName } from "../ui/Icon";
 import { PHONE, useMedia } from "../ui/media";
+import { useTitle } from "../ui/useTitle";
 import { Health } from "./Health";
 import { Key } from "./Key";
 import { Models } from "./Models";
@@ -33,6 +34,7 @@ export default function Settings({ section }: { section: string | null }) {
   const isPhone = useMedia(PHONE);
   const unsaved = Object.keys(useDraft()).length > 0;
   const shown = SECTIONS.find((each) => each.id === section);
+  useTitle(shown ? `${shown.title}, Settings` : "Settings");
   if (!shown && (section !== null || !isPhone)) return <Redirect to={isPhone ? "/settings" : "/settings/models"} replace />;
   const Screen = shown?.screen;
 

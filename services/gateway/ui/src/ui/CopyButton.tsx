@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { Icon } from "./Icon";
+import { say } from "./toasts";
 
 export function CopyButton({ text, label }: { text: string; label: string }) {
   const [done, setDone] = useState(false);
@@ -10,7 +11,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
       aria-label={label}
       title={label}
       onClick={async () => {
-        await copy(text);
+        if (!(await copy(text))) return say("This browser did not let it be copied.");
         setDone(true);
         setTimeout(() => setDone(false), 1_500);
       }}
@@ -21,14 +22,22 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** Put text on the clipboard; over plain HTTP on another machine browsers offer the old way only. */
-export async function copy(text: string): Promise<void> {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+/** Put text on the clipboard, and tell whether it is there; over plain HTTP browsers offer the old way only. */
+export async function copy(text: string): Promise<boolean> {
+  if (navigator.clipboard) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      return false; // the browser forbids it here
+    }
+  }
   const field = document.createElement("textarea");
   field.value = text;
   field.className = "sr";
   document.body.append(field);
   field.select();
-  document.execCommand("copy");
+  const done = document.execCommand("copy");
   field.remove();
+  return done;
 }

@@ -93,9 +93,10 @@ export function Menu({
           onToggle={(event) => event.newState === "closed" && setOpen(false)}
         >
           {note && <div className="note">{note}</div>}
-          {items.map((item) => (
+          {items.map((item, index) => (
             <button
-              key={item.label}
+              // Labels may be the same twice; the order of a menu does not change while it is open.
+              key={index}
               type="button"
               tabIndex={-1}
               role={item.checked === undefined ? "menuitem" : "menuitemradio"}
