@@ -186,6 +186,50 @@ async def test_words_sent_into_a_dead_network_are_sent_once_or_given_back(
         await expect(page.get_by_role("article", name="You")).to_have_count(2)
 
 
+async def test_the_first_words_of_a_chat_are_given_back_when_they_did_not_arrive(
+    suite: Suite, new_page: NewPage, recorder: Recorder
+) -> None:
+    recorder.forgive(*GONE, "status of 404")
+    suite.model.set_default(Reply(text="an answer"))
+    async with cable_to(suite.port) as cable:
+        recorder.base_url = f"http://127.0.0.1:{cable.port}"
+        page = await new_page(base_url=recorder.base_url)
+        await open_chat(page)
+
+        cable.unplug()
+        await composer(page).fill("my very first words")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("Connection lost").first).to_be_visible()
+        cable.plugged = True
+
+        await expect(page.get_by_text("Nothing was sent")).to_be_visible(timeout=20_000)
+        await expect(composer(page)).to_have_value("my very first words")
+        await expect(page.get_by_role("article")).to_have_count(0)
+        await page.keyboard.press("Enter")
+        await ended(page)
+        await expect(page.get_by_role("article", name="You")).to_have_count(1)
+
+
+async def test_refused_words_come_back_once(suite: Suite, page: Page, recorder: Recorder) -> None:
+    recorder.forgive("status of 503")
+    await open_chat(page)
+    session = await say(page, "before the refusal")
+    await ended(page)
+    answer = '{"error": "The server is restarting.", "code": "unavailable", "field": null}'
+    await page.route("**/api/chat", lambda route: route.fulfill(status=503, body=answer))
+
+    await composer(page).fill("hello")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert").get_by_text("The server is restarting.")).to_be_visible()
+    await composer(page).fill("hello world")
+    await page.get_by_role("link", name="New chat").click()
+    await expect(composer(page)).to_have_value("")
+    await page.go_back()
+
+    await page.wait_for_url(f"**/chat/{session}")
+    await expect(composer(page)).to_have_value("hello world")
+
+
 async def test_a_full_disk_is_said_and_the_words_stay(suite: Suite, page: Page, recorder: Recorder) -> None:
     recorder.forgive("status of 503")
     await open_chat(page)

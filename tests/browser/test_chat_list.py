@@ -58,6 +58,23 @@ async def test_a_chat_is_found_by_its_title_and_by_what_was_said(suite: Suite, p
     await expect(chats(page).get_by_text(title)).to_be_visible()
 
 
+async def test_a_hit_in_the_chat_that_is_open_is_shown(suite: Suite, page: Page) -> None:
+    title = fresh("Far away")
+    suite.model.script(Reply(text="The hygrometer is in the cellar."), Reply(text="\n\n".join(["a line"] * 200)))
+    await begin(page, title)
+    await say(page, "and now something long")
+    await expect(answers(page)).to_have_count(2)
+    await ended(page)
+    await page.get_by_role("button", name="Search all chats").click()
+    await page.get_by_role("searchbox", name="Search titles and texts").fill("hygrometer cellar")
+
+    for _ in range(2):
+        await chats(page).get_by_role("link", name="hygrometer").last.click()
+        await expect(answers(page).first).to_be_in_viewport()
+        await page.get_by_role("button", name="To the end").click()
+        await expect(answers(page).first).not_to_be_in_viewport()
+
+
 async def test_words_are_found_in_an_open_chat(suite: Suite, page: Page) -> None:
     suite.model.script(Reply(text="The first has a barometer."), Reply(text="The second has none."))
     await begin(page, fresh("Instruments"))
@@ -126,10 +143,18 @@ async def test_a_deleted_chat_comes_back_until_the_time_to_undo_is_over(
 
     await choose(page, title, "Delete")
     await expect(chats(page).get_by_text(title)).to_have_count(0)
+    await page.wait_for_url("**/chat/new")
+    # Told of again meanwhile, it stays away.
+    view = await talk.json("GET", f"/api/sessions/{session}")
+    await talk.json("PATCH", f"/api/sessions/{session}", {"revision": view["revision"], "title": f"{title} again"})
+    other = fresh("Another")
+    await talk.chat(other)
+    await expect(chats(page).get_by_text(other)).to_be_visible()
+    await expect(chats(page).get_by_text(title)).to_have_count(0)
     await page.get_by_role("button", name="Undo").click()
     await expect(chats(page).get_by_text(title)).to_be_visible()
     await page.goto(f"/chat/{session}")
-    await choose(page, title, "Delete")
+    await choose(page, f"{title} again", "Delete")
     # Leaving the page is no way to keep it.
     await page.goto("about:blank")
 

@@ -41,18 +41,13 @@ export const leaving = new Set<string>();
 export const sessionsQuery = (filter: SessionFilter) =>
   infiniteQueryOptions({
     queryKey: ["sessions", filter],
-    queryFn: ({ pageParam, signal }) =>
-      api.get<SessionList>(
-        `/api/sessions${query({ ...filter, archived: filter.archived || null, limit: 50, cursor: pageParam })}`,
-        signal,
-      ),
+    queryFn: async ({ pageParam, signal }) => {
+      const wanted = query({ ...filter, archived: filter.archived || null, limit: 50, cursor: pageParam });
+      const page = await api.get<SessionList>(`/api/sessions${wanted}`, signal);
+      return { ...page, items: page.items.filter((item) => !leaving.has(item.id)) };
+    },
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.nextCursor,
-    select: (data) => {
-      if (leaving.size === 0) return data;
-      const stays = (page: SessionList) => ({ ...page, items: page.items.filter((item) => !leaving.has(item.id)) });
-      return { ...data, pages: data.pages.map(stays) };
-    },
   });
 
 export const workspacesQuery = queryOptions({
@@ -139,6 +134,7 @@ function matches(session: SessionSummary, filter: SessionFilter): boolean {
 
 /** Put a chat where it belongs now in every list: newest activity first. A list of search results is asked again. */
 export function place(session: SessionSummary): void {
+  if (leaving.has(session.id)) return;
   for (const [queryKey, data] of client.getQueriesData<InfiniteData<SessionList>>({ queryKey: ["sessions"] })) {
     const filter = queryKey[1] as SessionFilter;
     if (!data) continue;
