@@ -265,7 +265,7 @@ async def test_a_network_that_falls_silent_is_noticed_as_after_a_sleep(
     suite: Suite, page: Page, recorder: Recorder
 ) -> None:
     recorder.forgive(*GONE)
-    suite.model.script(slowly("silence", count=3_500))
+    suite.model.script(slowly("silent", count=3_500))
     await open_chat(page)
     await say(page, "fall silent")
     await wait_for_words(page, 50)
