@@ -33,20 +33,25 @@ export function cut(text: string, before: Pieces | null): Pieces {
   return { text, pieces: [...settled, end], tried };
 }
 
-/** The pieces that `end` begins with and that nothing can change any more, each of about the longest length. */
+/**
+ * The pieces that `end` begins with and that nothing can change any more. What is left is as short as it can be: it is
+ * made anew on the page, and a selection in it would be lost.
+ */
 function complete(end: string): string[] {
   const blocks = parseMarkdownIntoBlocks(end);
   // Line ends are made alike there: then what is shown is not what was cut.
   if (blocks.join("") !== end) return [];
   const pieces: string[] = [];
   let piece = "";
+  let length = 0;
   for (const block of blocks.slice(0, -OPEN_BLOCKS)) {
-    if (REFERS.test(block) && !/^ {0,3}[`~]{3}/.test(block)) return pieces;
-    piece += block;
-    if (piece.length >= LONGEST_END / 2 && block.endsWith("\n\n")) {
-      pieces.push(piece);
-      piece = "";
-    }
+    if (REFERS.test(block) && !/^ {0,3}[`~]{3}/.test(block)) break;
+    length += block.length;
+    if (!block.endsWith("\n\n")) continue;
+    piece = end.slice(pieces.reduce((sum, each) => sum + each.length, 0), length);
+    if (piece.length < LONGEST_END) continue;
+    pieces.push(piece);
+    piece = "";
   }
-  return pieces;
+  return piece.length >= LONGEST_END / 2 ? [...pieces, piece] : pieces;
 }
