@@ -5,7 +5,7 @@ import "./chat.css";
 import { Conversation } from "./Conversation";
 import { SessionList } from "./SessionList";
 import { lastChat } from "./lastChat";
-import { loadMarkdown } from "./loadMarkdown";
+import { loadMarkdownWhenIdle } from "./loadMarkdown";
 import { chatSession } from "./session";
 
 const PHONE = "(max-width: 760px)";
@@ -36,7 +36,7 @@ export function ChatScreen({ id }: { id: string | null }) {
   ]);
 
   // After the composer can be used, and before an answer needs it.
-  useEffect(() => void loadMarkdown(), []);
+  useEffect(loadMarkdownWhenIdle, []);
 
   const onBegun = useCallback(() => {
     navigate(`/chat/${freshId}`, { replace: true });

@@ -143,7 +143,7 @@ export function Conversation({
     <main className="main">
       <ChatBar state={state} isNew={isNew} onSearch={() => setSearching(true)} />
       {searching && !isNew && <InChatSearch session={session} onClose={() => setSearching(false)} onReveal={stick.release} />}
-      {state.isCut && (
+      {state.isCut && status !== "streaming" && (
         <div className="notice wait" role="status">
           <StateGlyph state="running" />
           <span>Connection lost. The answer goes on; joining it again…</span>

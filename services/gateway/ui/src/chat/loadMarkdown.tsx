@@ -5,6 +5,7 @@ type Renderer = { default: ComponentType<{ text: string; isGrowing: boolean }> }
 
 const ATTEMPTS = 4;
 const WAIT_MS = 700;
+const LATE_MS = 1_000;
 
 // One promise for all: the file is fetched once, and begun before the first answer needs it.
 let loading: Promise<Renderer> | null = null;
@@ -13,6 +14,18 @@ let loading: Promise<Renderer> | null = null;
 export function loadMarkdown(): Promise<Renderer> {
   loading ??= attempt(ATTEMPTS);
   return loading;
+}
+
+/** Fetch it when nothing else is to be done; returns how not to. */
+export function loadMarkdownWhenIdle(): () => void {
+  const load = () => void loadMarkdown();
+  // Safari has no such moment; after a while everything that matters more has begun.
+  if (!("requestIdleCallback" in window)) {
+    const timer = setTimeout(load, LATE_MS);
+    return () => clearTimeout(timer);
+  }
+  const idle = requestIdleCallback(load, { timeout: LATE_MS });
+  return () => cancelIdleCallback(idle);
 }
 
 async function attempt(left: number): Promise<Renderer> {

@@ -275,8 +275,8 @@ export class ChatSession {
     } finally {
       this.submitting = false;
     }
-    if (cut) await this.follow();
-    else await this.finish();
+    if (cut) this.set({ isCut: true });
+    await (cut ? this.follow() : this.finish());
   }
 
   /** Read one stream to its end, and say how it ended. */

@@ -47,12 +47,17 @@ export class CutError extends TypeError {
 }
 
 async function watchedFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  const head = new AbortController();
+  const tooLong = setTimeout(() => head.abort(), SILENCE_MS);
+  const signal = init?.signal ? AbortSignal.any([init.signal, head.signal]) : head.signal;
   let response: Response;
   try {
-    response = await fetch(input, init);
+    response = await fetch(input, { ...init, signal });
   } catch (error) {
     if (init?.signal?.aborted) throw error;
     throw new CutError(false);
+  } finally {
+    clearTimeout(tooLong);
   }
   if (!response.ok) throw await refusal(response);
   if (!response.body) return response;
