@@ -44,7 +44,7 @@ function Trouble({ problem, others, isDown }: { problem: HealthProblem; others: 
     <div className={`notice trouble ${isDown ? "fail" : "wait"}`} role="alert">
       <Icon name="alert" />
       <div className="grow">
-        <p className="trouble-line">
+        <p>
           <b className="strong">
             <Coded text={`${problem.name}: ${problem.reason}`} />
           </b>{" "}

@@ -211,7 +211,7 @@ export function Conversation({
           notice={
             <>
               {state.refused && (
-                <div className="refused" role="alert">
+                <div className="remark fail" role="alert">
                   <Icon name="alert" />
                   <span className="grow">
                     {state.refused.sentence}

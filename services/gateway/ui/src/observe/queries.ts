@@ -2,7 +2,7 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { ApiError, api, query, request } from "../api/client";
 import { events } from "../api/events";
-import type { StoreHealthView, TraceList, TraceSummary, TraceView } from "../contracts";
+import type { TraceList, TraceSummary, TraceView } from "../contracts";
 
 /** Which traces a list shows. */
 export interface TraceFilter {
@@ -68,12 +68,6 @@ function next({ trace, aheadMs }: SeenTrace): number | false {
   const endedAt = Date.parse(trace.startedAt) + (trace.durationMs ?? 0);
   return Date.now() + aheadMs - endedAt < LATE_FOR_MS ? LATE_MS : false;
 }
-
-export const storeHealthQuery = queryOptions({
-  queryKey: ["store-health"],
-  queryFn: ({ signal }) => api.get<StoreHealthView>("/api/observability/health", signal),
-  staleTime: 0,
-});
 
 /** Call back after turns began or ended, as soon as their spans can be in the store; also soon after the first look. */
 export function useAfterTurns(call: () => void): void {

@@ -1,4 +1,4 @@
-export type State = "queued" | "running" | "waiting" | "completed" | "stopped" | "failed" | "interrupted";
+export type State = "running" | "completed" | "stopped" | "failed" | "interrupted";
 
 /** The shape of a state; colour comes second. With a `label` it speaks, without one its word stands beside it. */
 export function StateGlyph({ state, label }: { state: State; label?: string }) {
@@ -14,17 +14,10 @@ export function StateGlyph({ state, label }: { state: State; label?: string }) {
 }
 
 const SHAPES: Record<State, React.ReactNode> = {
-  queued: <circle cx="8" cy="8" r="5.4" strokeDasharray="2 2.24" />,
   running: (
     <>
       <circle cx="8" cy="8" r="5.4" opacity=".28" />
       <path d="M8 2.6A5.4 5.4 0 0 1 13.4 8" />
-    </>
-  ),
-  waiting: (
-    <>
-      <path d="M8 1.6 14.4 8 8 14.4 1.6 8z" fill="currentColor" />
-      <path d="M8 5v3.4M8 10.9v.01" stroke="var(--on-wait)" />
     </>
   ),
   completed: <path d="m3.5 8.4 3 3 6-6.8" />,

@@ -3,14 +3,13 @@ import { Link } from "wouter";
 import { modelsQuery } from "../app/queries";
 import { Coded } from "../ui/Coded";
 import { Icon } from "../ui/Icon";
-import "./welcome.css";
 
 /** Above the composer while no model answers: why, and where one is connected. What is written stays. */
 export function ModelNotice() {
   const { data } = useQuery(modelsQuery);
   if (!data || data.known) return null;
   return (
-    <div className="model-notice" role="status">
+    <div className="remark wait" role="status">
       <Icon name="model" />
       <span className="grow">
         <Coded text={data.note || "No model answers."} />
