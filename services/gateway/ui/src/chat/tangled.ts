@@ -1,6 +1,6 @@
 // Where parsing Markdown begins to take longer than a second on two cores: found by `make bench NAME=page`.
 const MOST_MARKS = 1_500;
-const MOST_CELLS = 8_000;
+const MOST_CELLS = 4_000;
 const DEEPEST_INDENT = 80;
 const DEEPEST_QUOTE = 50;
 
