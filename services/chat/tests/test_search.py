@@ -257,3 +257,15 @@ async def test_twenty_thousand_messages_are_searched_by_index(door: Door, pool: 
     assert (only.id, only.match.message_id) == ("many13", "m1000")
     assert sorted(took)[0] < 0.1
     assert "message_texts_words" in str(plan)
+
+
+@pytest.mark.parametrize("query", ["´", "\u0301", "¨ ¸"])
+async def test_a_search_for_accents_alone_is_refused_by_name(query: str, door: Door) -> None:
+    session = await titled(door, "café")
+
+    with pytest.raises(AppError) as of_all:
+        await found(door, query)
+    with pytest.raises(AppError) as of_one:
+        await within(door, session, query)
+
+    assert {(refused.value.http_status, refused.value.field) for refused in (of_all, of_one)} == {(422, "q")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from typing import Final, Literal
 
@@ -126,7 +127,12 @@ async def sessions(conn: Connection, query: str, which: Which) -> list[SessionIt
     """Return the sessions whose title, or else one of whose messages, holds every word; newest activity first."""
     wanted = Wanted.of(query)
     statement = BY_INDEX if wanted.indexed else BY_READING
-    return [_item(row, wanted) for row in await statement.all(conn, *which, wanted.first, wanted.others)]
+    items = []
+    for row in await statement.all(conn, *which, wanted.first, wanted.others):
+        items.append(_item(row, wanted))
+        # A long text takes a while to look through, and turns come first.
+        await asyncio.sleep(0)
+    return items
 
 
 async def messages(conn: Connection, session_id: str, query: str, after_seq: int, limit: int) -> list[MessageHit]:
@@ -134,7 +140,11 @@ async def messages(conn: Connection, session_id: str, query: str, after_seq: int
     wanted = Wanted.of(query)
     head = await threads.HEAD.first(conn, session_id)
     found = await IN_SESSION.all(conn, session_id, head, after_seq, wanted.first, wanted.others, limit)
-    return [row.hit(wanted) for row in found]
+    hits = []
+    for row in found:
+        hits.append(row.hit(wanted))
+        await asyncio.sleep(0)
+    return hits
 
 
 def _item(row: FoundSession, wanted: Wanted) -> SessionItem:

@@ -122,7 +122,12 @@ class SearchIndex:
     async def _fold(self) -> int:
         async with self._pool.acquire() as conn:
             found = await UNFOLDED.all(conn, BATCH)
-            await FOLD.run_many(conn, [(row.thread_id, row.seq, folded(said(row.parts))) for row in found])
+            rows = []
+            for row in found:
+                rows.append((row.thread_id, row.seq, folded(said(row.parts))))
+                # A long text takes a while to fold, and turns come first.
+                await asyncio.sleep(0)
+            await FOLD.run_many(conn, rows)
         return len(found)
 
     async def _let_in(self) -> int:
