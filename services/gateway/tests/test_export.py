@@ -231,6 +231,7 @@ def test_hostile_names_stay_one_line() -> None:
         ("...", "chat.md", "chat.md"),
         ("CON", "chat CON.md", "chat CON.md"),
         ("x" * 200, "x" * 80 + ".md", "x" * 80 + ".md"),
+        ("㎯" * 80, "rads2" * 16 + ".md", "㎯" * 80 + ".md"),
         ("\u202egpj.exe", "gpj.exe.md", "gpj.exe.md"),
     ],
 )

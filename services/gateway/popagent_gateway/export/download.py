@@ -47,7 +47,7 @@ def disposition(title: str, ending: str) -> str:
     if _DEVICES.match(name):
         name = f"{UNTITLED} {name}"
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    plain = " ".join(re.sub(r"[^A-Za-z0-9 ._()-]", " ", plain).split()).strip(". ") or UNTITLED
+    plain = " ".join(re.sub(r"[^A-Za-z0-9 ._()-]", " ", plain).split())[:NAME_CHARACTERS].strip(". ") or UNTITLED
     return f"attachment; filename=\"{plain}.{ending}\"; filename*=UTF-8''{quote(f'{name}.{ending}', safe='')}"
 
 
