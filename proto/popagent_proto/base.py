@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
@@ -14,6 +14,8 @@ from popagent_kit.clock import now, wire_time
 from popagent_kit.ids import Id, new_id
 
 Reply = TypeVar("Reply", bound=BaseModel)
+# A request whose class declares nothing else is given up by its owner after this time.
+ANSWER_WITHIN_S: Final = 8.0
 
 
 def _without_nul(text: str) -> str:
@@ -118,7 +120,9 @@ class Message(Wire):
 
 
 class Request(Message, Generic[Reply]):
-    """A message that is answered; see Command and Query."""
+    """A message that is answered, within `answer_within_s`; see Command and Query."""
+
+    answer_within_s: ClassVar[float] = ANSWER_WITHIN_S
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON-ready form of what was set; the owner has the same defaults, and absent is not null."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, ClassVar
 
 import pytest
 from pydantic import ValidationError
 
 from popagent_kit.settings import clone_root
-from popagent_proto.base import Command, Event, Message, View
+from popagent_proto.base import Command, Event, Message, Request, View
 from popagent_proto.chat.sessions import CreateSessionBody
 from popagent_proto.chat.turns import ChatRequest, StartTurn, UserMessage
 from popagent_proto.chat.workspaces import RegisterWorkspaceBody
 from popagent_proto.export import examples
 from popagent_proto.export.__main__ import files
 from popagent_proto.export.registry import messages
+from popagent_proto.matrix import BY_NAME, nats_authorization
 
 ROOT = clone_root()
 assert ROOT is not None
@@ -29,6 +31,16 @@ def lost(old: Any, new: Any, path: str = "") -> list[str]:
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         return [line for i, (a, b) in enumerate(zip(old, new, strict=True)) for line in lost(a, b, f"{path}[{i}]")]
     return [] if old == new else [f"{path}: {old!r} became {new!r}"]
+
+
+def test_no_request_may_take_longer_than_nats_keeps_the_right_to_answer_it() -> None:
+    kept = re.search(r'expires: "(\d+)s"', nats_authorization(dict.fromkeys(("admin", *BY_NAME), "x")))
+
+    assert kept is not None
+    # A second each for the way there, and for the margin of the one who asks.
+    assert [
+        message for message in messages() if issubclass(message, Request) and message.answer_within_s + 2 > int(kept[1])
+    ] == []
 
 
 @pytest.mark.parametrize("name", sorted(examples.shapes()))

@@ -18,13 +18,11 @@ from popagent_bus.replies import FAILURE_HEADER, known_subject, name_of, parse, 
 from popagent_bus.slots import Slots
 from popagent_kit import json
 from popagent_kit.errors import AppError, InternalError, NotFoundError, TooLargeError, UnavailableError
-from popagent_proto.base import Query, Request, Wire
+from popagent_proto.base import ANSWER_WITHIN_S, Query, Request, Wire
 from popagent_telemetry import current_span, current_trace_id, extract, metrics, note_error, span
 
 # A reply may go only where replies live: whoever asks names the subject, and it could be another's command.
 INBOX: Final = "_INBOX_"
-# NATS lets a responder answer for 10 s. What takes longer has no reader, and its late reply would be a trespass.
-ANSWER_WITHIN_S: Final = 8.0
 STOP_WITHIN_S: Final = 10.0
 
 SECONDS: Final = metrics.histogram(
@@ -111,10 +109,12 @@ class Answering:
         arrived: float,
     ) -> tuple[bytes, AppError | None]:
         """Return the reply's bytes, and the error when they are a Failure."""
-        left = ANSWER_WITHIN_S - (asyncio.get_running_loop().time() - arrived)
+        within_s = ANSWER_WITHIN_S if known is None else known[0].answer_within_s
+        left = within_s - (asyncio.get_running_loop().time() - arrived)
         try:
             if known is None:
-                raise NotFoundError(f"{self.connection.service} does not know {known_subject(message.subject)}")
+                log.warning("request unknown", extra={"subject": known_subject(message.subject)})
+                raise NotFoundError(f"{self.connection.service} does not know this request. Is it of another version?")
             if left <= 0:
                 raise UnavailableError(f"{self.connection.service} is overloaded", retry_after_s=1)
             message_type, handler = known
@@ -126,8 +126,10 @@ class Answering:
             return to_failure(error), error
         except TimeoutError as error:
             if limit.expired():
-                gave_up = UnavailableError(f"{name_of(message.subject)} took longer than {ANSWER_WITHIN_S:g} s")
-                log.error("request given up", extra={"subject": message.subject})
+                gave_up = UnavailableError(
+                    f"This took longer than {within_s:g} s and was given up. Try again in a moment."
+                )
+                log.error("request given up", extra={"subject": message.subject, "seconds": within_s})
                 return to_failure(gave_up), gave_up
             return self._defect(message, error)
         except asyncio.CancelledError:

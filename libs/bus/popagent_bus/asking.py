@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, Final, TypeVar, cast
 
 import nats.errors
@@ -21,15 +22,18 @@ from popagent_kit.errors import (
     UnavailableError,
 )
 from popagent_kit.ids import is_client_id
-from popagent_proto.base import Message, Query, Request
+from popagent_proto.base import ANSWER_WITHIN_S, Message, Query, Request
 from popagent_telemetry import current_trace_id, inject, metrics, span
 
 TIMEOUT_S: Final = 5.0
+# The owner's word that it gave up arrives before the one who asked gives up.
+LATER_THAN_OWNER_S: Final = 1.0
 # How long "nobody listens" is taken for a restart; nothing was delivered, so asking again is safe.
 PATIENCE_S: Final = 3.0
 AGAIN_AFTER_S: Final = 0.05
 
 REFUSED: Final = metrics.counter("popagent_bus_ask_failures_total", "Requests that failed", ("subject", "code"))
+log = logging.getLogger(__name__)
 R = TypeVar("R", bound=BaseModel)
 
 
@@ -47,9 +51,11 @@ def subject_of(message: Message) -> str:
 
 
 async def ask(
-    connection: Connection, message: Request[R], *, timeout_s: float = TIMEOUT_S, patience_s: float = PATIENCE_S
+    connection: Connection, message: Request[R], *, timeout_s: float | None = None, patience_s: float = PATIENCE_S
 ) -> R:
     """Send a command or query to its owner and return the answer.
+
+    Without `timeout_s` 5 s are waited, and for a class that declares a longer time, a second more than that.
 
     Raises:
         AppError: As the owner raised it; TooLargeError also when the question itself is more than a message may have.
@@ -60,6 +66,9 @@ async def ask(
     payload = message.encode()
     connection.check_size(payload)
     label = name_of(subject)
+    if timeout_s is None:
+        long = message.answer_within_s > ANSWER_WITHIN_S
+        timeout_s = message.answer_within_s + LATER_THAN_OWNER_S if long else TIMEOUT_S
     try:
         if isinstance(message, Query) and current_trace_id() is None:  # a read that belongs to no work makes no trace
             reply = await _request(connection, subject, payload, None, timeout_s=timeout_s, patience_s=patience_s)
@@ -82,7 +91,8 @@ def _read(message: Request[Any], reply: Msg) -> BaseModel:
     try:
         return message.reply_type().model_validate(json.loads(reply.data))
     except (MalformedJsonError, ValidationError) as error:
-        raise InternalError(f"{message.subject} was answered in a shape that is not its own: {error}") from error
+        log.error("answer of another shape", exc_info=error, extra={"subject": message.subject})
+        raise InternalError("A part of popagent answered in a way that the others do not know.") from error
 
 
 async def _request(

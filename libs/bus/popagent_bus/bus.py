@@ -42,7 +42,7 @@ class Bus(Connection):
         return bus
 
     async def ask(
-        self, message: Request[R], *, timeout_s: float = asking.TIMEOUT_S, patience_s: float = asking.PATIENCE_S
+        self, message: Request[R], *, timeout_s: float | None = None, patience_s: float = asking.PATIENCE_S
     ) -> R:
         """Send a command or query to its owner and return the answer; see `asking.ask` for what it raises."""
         return await asking.ask(self, message, timeout_s=timeout_s, patience_s=patience_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -15,6 +16,7 @@ from popagent_proto.base import Failure, FailureBody
 # The header of a Failure reply; its value is the HTTP status, for a code the caller does not know.
 FAILURE_HEADER: Final = "Popagent-Failure"
 
+log = logging.getLogger(__name__)
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -46,7 +48,8 @@ def from_failure(data: bytes, status: str) -> AppError:
     try:
         body = Failure.decode(data).failure
     except (MalformedJsonError, ValidationError) as error:
-        return InternalError(f"A failure arrived that cannot be read: {error}")
+        log.error("failure of another shape", exc_info=error)
+        return InternalError("A part of popagent refused this in a way that the others do not know.")
     known = AppError.by_code.get(body.code)
     if known is None or known is AppError:
         return RemoteError(body, int(status) if status.isdigit() else 500)

@@ -14,10 +14,12 @@ from popagent_kit.errors import (
     InternalError,
     InvalidInputError,
     NoAnswerError,
+    NotFoundError,
     RevisionConflictError,
     TooLargeError,
     UnavailableError,
 )
+from popagent_proto.base import Request, View
 from popagent_telemetry import current_trace_id, span
 from popagent_testing.servers import NatsServer
 from popagent_testing.suite_bus import ConnectAs, Echo, EchoView, Look, StopOne, until
@@ -144,6 +146,40 @@ async def test_no_answer_in_time_is_told_apart_from_nobody_there(gateway: Bus, c
     assert perf_counter() - started > 0.9
     assert gateway.client.stats["out_msgs"] - before > 5  # it was asked again and again
     assert raised.value.retry_after_s == 1
+
+
+async def test_who_takes_too_long_says_so_in_a_plain_sentence_and_the_log_names_the_request(
+    gateway: Bus, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Request, "answer_within_s", 0.1)
+
+    with pytest.raises(UnavailableError) as late:
+        await gateway.ask(Echo(text="slow"))
+    monkeypatch.setattr(Echo, "answer_within_s", 9.0)
+
+    assert late.value.message == "This took longer than 0.1 s and was given up. Try again in a moment."
+    assert [record.subject for record in caplog.records if record.message == "request given up"] == [Echo.subject]
+    assert (await gateway.ask(Echo(text="slow"))).text == "slow"
+
+
+async def test_what_another_version_asks_or_answers_is_told_without_a_subject(
+    gateway: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LaterView(View):
+        words: str
+
+    class EchoOfLater(Echo):
+        @classmethod
+        def reply_type(cls) -> type[View]:
+            return LaterView
+
+    with pytest.raises(InternalError) as odd:
+        await gateway.ask(EchoOfLater(text="a"))
+    monkeypatch.setattr(Echo, "subject", "popagent.chat.cmd.tests-echo.v9")
+    with pytest.raises(NotFoundError) as unknown:
+        await gateway.ask(Echo(text="a"))
+
+    assert "cmd." not in unknown.value.message + odd.value.message
 
 
 async def test_a_service_that_starts_within_the_patience_gets_the_question(connect_as: ConnectAs) -> None:

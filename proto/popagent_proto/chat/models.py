@@ -95,7 +95,7 @@ class ConnectionTestView(View):
     class_: ConnectionClass = Field(
         validation_alias="class",
         serialization_alias="class",
-        description="failed: it lists models, and the one that was asked does not answer."
+        description="failed: it lists models, and the one that was asked does not answer.",
     )
     sentence: str = Field(description="What was found and what to do, in words.")
     models: list[str] = Field(description=f"The first {MOST_LISTED}.")
@@ -105,12 +105,13 @@ class ConnectionTestView(View):
 
 
 class AskModelConnection(Query[ConnectionTestView]):
-    """Ask a server for its models, then for a few words; within 15 s. Nothing is stored.
+    """Ask a server for its models, then for a few words; within 14 s. Nothing is stored.
 
     Without a key the connection's own is sent, and only to its own server.
     """
 
     subject: ClassVar = "popagent.chat.qry.models-connection-test.v1"
+    answer_within_s: ClassVar = 16.0
 
     url: Text = Field(min_length=1, max_length=LONGEST_URL)
     sealed_key: Sealed | None = None

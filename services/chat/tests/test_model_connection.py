@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import logging
 from typing import Any
 
@@ -13,6 +14,8 @@ from popagent_db.pool import Pool
 from popagent_kit import sealing
 from popagent_kit.errors import AppError, ConflictError, RevisionConflictError
 from popagent_kit.ids import new_id
+from popagent_models import probe
+from popagent_proto.base import Request
 from popagent_proto.chat.models import (
     AskModelConnection,
     ConnectionTestView,
@@ -78,8 +81,40 @@ async def save(door: Door, url: str, *, revision: int | None = None, **fields: A
 
 
 async def tried(door: Door, url: str, **fields: Any) -> ConnectionTestView:
-    view: ConnectionTestView = await door.ask(AskModelConnection(url=url, **fields), timeout_s=16)
+    view: ConnectionTestView = await door.bus.ask(AskModelConnection(url=url, **fields))
     return view
+
+
+@pytest.mark.parametrize("comments", [False, True])
+async def test_a_model_that_loads_longer_than_other_requests_may_take_is_told_as_loading(
+    chat: Chat, door: Door, page: ModelServer, monkeypatch: pytest.MonkeyPatch, comments: bool
+) -> None:
+    monkeypatch.setattr(Request, "answer_within_s", 0.8)
+    monkeypatch.setattr(probe, "WORDS_S", 1.2)
+
+    async def loading(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            if (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET"):
+                writer.write(b'HTTP/1.1 200 OK\r\ncontent-length: 21\r\n\r\n{"data":[{"id":"m"}]}')
+                await reader.readuntil(b"\r\n\r\n")
+            if comments:
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+            while comments:
+                writer.write(b": loading\n\n" * 1000)
+                await writer.drain()
+            await reader.read(-1)  # until the other side leaves
+        writer.close()
+
+    async with await asyncio.start_server(loading, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        view = await tried(door, url)
+
+    assert (view.ok, view.class_, view.models) == (False, "timeout", ["m"])
+    assert "“m” said nothing within 1.2 s. It may still be loading" in view.sentence
+
+
+def test_trying_a_server_has_the_time_that_it_may_take() -> None:
+    assert AskModelConnection.answer_within_s >= probe.LIST_S + probe.WORDS_S + 1
 
 
 async def refusal(work: Any) -> AppError:

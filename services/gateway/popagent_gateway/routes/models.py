@@ -25,9 +25,6 @@ from popagent_proto.http import ModelConnectionBody, ModelConnectionTestBody
 
 router = APIRouter(prefix="/api/models", tags=["models"], route_class=JsonRoute)
 
-# A test takes up to 14 s (popagent_models.probe).
-TEST_TIMEOUT_S = 16.0
-
 
 @router.get("")
 async def list_models(bus: Bus) -> ModelsView:
@@ -60,7 +57,7 @@ async def test_connection(bus: Bus, body: ModelConnectionTestBody) -> Connection
     fields = await _sealed(bus, body, body.key)
     if body.model is not None:
         fields["model"] = body.model
-    return await bus.ask(AskModelConnection(url=body.url, **fields), timeout_s=TEST_TIMEOUT_S)
+    return await bus.ask(AskModelConnection(url=body.url, **fields))
 
 
 @router.get("/detect")
