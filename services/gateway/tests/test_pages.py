@@ -150,6 +150,7 @@ async def test_an_asset_without_a_packed_double_is_sent_as_it_is(http: httpx2.As
     [
         *("gone-c3.js", "", "a/b.js", "index-a1.js.gz", "index-a1.js.br", "notes.txt", ".hidden.js", "index-a1.js/"),
         *("%2e%2e%5csecret.json", "~secret.json", "index-a1.js%20", "ä.js"),
+        *("x" * length + ".js" for length in (128, 252, 253, 5_000)),
     ],
 )
 async def test_a_missing_asset_is_404_and_never_the_document(http: httpx2.AsyncClient, name: str) -> None:
@@ -158,6 +159,23 @@ async def test_a_missing_asset_is_404_and_never_the_document(http: httpx2.AsyncC
     assert answer.status_code in {401, 404}
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["content-type"] == "application/json"
+
+
+async def test_a_file_that_cannot_be_read_is_absent_and_the_log_says_why(
+    http: httpx2.AsyncClient, built: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("assets/round.js", "favicon.svg", "index.html"):
+        (built / name).unlink(missing_ok=True)
+        (built / name).symlink_to(built / name)
+
+    answers = [(await http.get(path)).status_code for path in ("/assets/round.js", "/favicon.ico", "/chat/x")]
+
+    assert answers == [404, 404, 503]
+    assert [record.file for record in caplog.records if "cannot be read" in record.message] == [
+        "round.js",
+        "favicon.svg",
+        "index.html",
+    ]
 
 
 async def test_the_icon_is_where_browsers_look_for_it(http: httpx2.AsyncClient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from starlette.types import Scope
 from popagent_gateway.door import is_page
 from popagent_gateway.errors import response_for
 from popagent_kit.errors import NotFoundError
+
+log = logging.getLogger(__name__)
 
 BUILT: Final = Path(__file__).parents[1] / "static"
 NOT_BUILT: Final = "The web page was not built: run `make ui`. The API and the command line work without it.\n"
@@ -37,7 +40,8 @@ CODINGS: Final = {"br": ".br", "gzip": ".gz"}
 FOR_EVER: Final = "public, max-age=31536000, immutable"
 # Browsers ask for the icon again and again, also when only the address changed.
 FOR_A_DAY: Final = "public, max-age=86400"
-_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+# The name of a file has 255 bytes at most, and its packed double is longer.
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}")
 
 
 class PageRoute(Route):
@@ -111,4 +115,8 @@ def _content(file: Path) -> bytes | None:
     try:
         return file.read_bytes()
     except (FileNotFoundError, IsADirectoryError):
+        return None
+    except OSError as error:
+        # To strangers it is absent; what is wrong stands in the log.
+        log.warning("a file of the page cannot be read", extra={"file": file.name, "cause": repr(error)})
         return None
