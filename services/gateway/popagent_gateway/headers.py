@@ -21,6 +21,8 @@ COMMON: Final = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+# For what is answered below the application.
+API_ANSWER: Final = {**COMMON, "content-security-policy": API_POLICY, "cache-control": "no-store"}
 
 
 def header_values(scope: Scope, name: bytes) -> list[bytes]:

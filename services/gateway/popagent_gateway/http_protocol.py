@@ -10,6 +10,7 @@ from typing import Any, Final
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from popagent_gateway.headers import API_ANSWER
 from popagent_kit import json
 from popagent_telemetry import metrics
 
@@ -204,9 +205,11 @@ class DoorProtocol(HttpToolsProtocol):
 
 def _answer(refused: RefusedHeadError) -> bytes:
     body = json.dumps({"error": refused.message, "code": "malformed_request"})
-    head = (
-        f"HTTP/1.1 {refused.status.value} {refused.status.phrase}\r\ncontent-type: application/json\r\n"
-        f"content-length: {len(body)}\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n"
-        "connection: close\r\n\r\n"
-    )
-    return head.encode("ascii") + body
+    headers = {
+        **API_ANSWER,
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "connection": "close",
+    }
+    lines = [f"HTTP/1.1 {refused.status.value} {refused.status.phrase}", *map(": ".join, headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body

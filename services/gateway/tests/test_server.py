@@ -8,6 +8,7 @@ import pytest
 from popagent_bus import Bus
 from popagent_db.pool import Pool
 from popagent_gateway.bodies import BODY_BYTES
+from popagent_gateway.headers import API_ANSWER
 from popagent_gateway.http_protocol import FRAMING_BYTES, HEAD_BYTES
 from popagent_gateway.server import DoorServer
 from popagent_gateway.wiring import Gateway
@@ -139,6 +140,18 @@ async def test_a_body_has_one_framing_and_its_trailers_say_nothing(bus: Bus, poo
     await task
 
     assert [status for status, _ in answers] == [status for _, status in requests]
+
+
+@pytest.mark.parametrize("sent", [b"nonsense\r\n\r\n", b"GET /nothing HTTP/1.1\r\nhost: evil.example\r\n\r\n"])
+async def test_what_is_no_request_is_answered_with_the_headers_of_every_answer(served: Served, sent: bytes) -> None:
+    async with asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+        writer.write(sent)
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        writer.close()
+
+    lines = set(head.split("\r\n"))
+    assert {f"{name}: {value}".lower() for name, value in API_ANSWER.items()} <= lines
 
 
 async def test_large_requests_that_arrive_at_once_are_no_large_heads(served: Served) -> None:
