@@ -83,6 +83,61 @@ async def test_a_turn_id_of_another_session_is_refused(door: Door) -> None:
     assert (error.http_status, error.field) == (409, "turnId")
 
 
+async def test_a_turn_id_that_was_used_for_another_message_is_refused(door: Door) -> None:
+    session, question = new_id(), new_id()
+    first = await door.say("hello", session, id=question)
+    used = first.view.turn_id
+
+    errors = [
+        await refusal(door, "good bye", session, turn_id=used),
+        await refusal(door, "good bye", session, turn_id=used, id=question),
+        await refusal(door, "hello", session, turn_id=used),
+        await refusal(door, "good bye", session, turn_id=used, message_id=question),
+        await refusal(
+            door, None, session, turn_id=used, trigger="regenerate-message", message_id=first.view.message_id
+        ),
+    ]
+
+    assert {(error.http_status, error.field) for error in errors} == {(409, "turnId")}
+    assert len(await door.stored(session)) == 2
+
+
+async def test_an_edit_and_a_new_answer_are_the_same_turn_when_they_are_asked_for_again(door: Door) -> None:
+    session, question = new_id(), new_id()
+    first = await door.say("hello", session, id=question)
+    requests: list[dict[str, Any]] = [
+        {"message": user_message("hello, edited", question), "message_id": question},
+        {"message": user_message("hello, edited again"), "message_id": question},
+        {"message": None, "trigger": "regenerate-message", "message_id": first.view.message_id},
+        {"message": None, "trigger": "regenerate-message"},
+        {"message": user_message("another"), "trigger": "regenerate-message", "seen": None},
+    ]
+
+    for request in requests:
+        command = StartTurn(turn_id=new_id(), session_id=session, **request)
+        begun = await door.ask(command)
+        await (await door.join(session, begun.turn_id)).read()
+        again = await door.ask(command)
+
+        assert (begun.created, again.created) == (True, False)
+        assert again.turn_id == begun.turn_id
+
+
+async def test_one_turn_id_in_many_sessions_at_the_same_moment_belongs_to_one(door: Door, model: ModelServer) -> None:
+    for _ in range(3):
+        turn_id = new_id()
+        commands = [
+            StartTurn(turn_id=turn_id, session_id=new_id(), message=user_message(f"hello {n}")) for n in range(6)
+        ]
+
+        results = await asyncio.gather(*map(door.ask, commands), return_exceptions=True)
+
+        [won] = [result for result in results if not isinstance(result, BaseException)]
+        lost = [result for result in results if isinstance(result, AppError)]
+        assert [(error.http_status, error.field) for error in lost] == [(409, "turnId")] * 5
+        await (await door.join(won.session_id, turn_id)).read()
+
+
 async def test_a_known_message_id_with_other_content_is_refused_and_stored_messages_stay(door: Door) -> None:
     session, message = new_id(), new_id()
     turn = await door.say("hello", session, id=message)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+import asyncpg
+
 from popagent_agent.tokens import estimate_tokens
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
@@ -107,7 +109,12 @@ async def _started(conn: Connection, command: StartTurn, holder: Holder | None) 
             raise sessions.SessionBusyError(extra={"turnId": session.running_turn_id})
         if session.archived_at is not None:
             raise SessionArchivedError(extra={"session": session.summary().wire()})
-        turn = await _stored(conn, command, session, seen, holder)
+        try:
+            turn = await _stored(conn, command, session, seen, holder)
+        except asyncpg.UniqueViolationError as error:
+            if error.constraint_name != store.KEY:
+                raise
+            continue  # another session took this id in between; seen now, it is refused
         if turn is not None:
             return turn
 
@@ -172,10 +179,32 @@ async def _repeated(conn: Connection, command: StartTurn, seen: Seen) -> TurnRow
     if seen.turn is not None:
         if seen.turn.session_id != command.session_id:
             raise ConflictError("This turn id belongs to another session.", field="turnId")
+        if not await _asked_for(conn, command, seen.turn):
+            raise ConflictError(
+                "This turn id, the Idempotency-Key, was used for another message. Send this one with a new key.",
+                field="turnId",
+            )
         return seen.turn
     if seen.message is None or command.message is None or not _same(seen.message, command.message):
         return None
     return await store.NEWEST_FOR_MESSAGE.first(conn, command.session_id, seen.message.id)
+
+
+async def _asked_for(conn: Connection, command: StartTurn, turn: TurnRow) -> bool:
+    """Tell whether this request is the one that started the turn; the thread may have gone on since."""
+    answers = await threads.FIND.first(conn, turn.session_id, turn.user_message_id)
+    shown = command.message
+    if answers is None or (shown is not None and command.trigger == "submit-message" and not _same(answers, shown)):
+        return False
+    named = None if command.message_id is None else await threads.FIND.first(conn, turn.session_id, command.message_id)
+    if command.trigger == "submit-message":
+        # Of an edit the id may have been taken, by what it edits above all.
+        edited = named is not None and named.parent_id == answers.parent_id
+        return shown is not None and (shown.id == answers.id or edited)
+    if command.message_id is not None:
+        # No request can name the answer that it is about to start.
+        return named is not None and named.id != turn.assistant_message_id and answers.id in (named.id, named.parent_id)
+    return shown is None or shown.id == answers.id or _same(answers, shown)
 
 
 async def _place(conn: Connection, command: StartTurn, session: SessionRow, seen: Seen) -> Place:

@@ -20,6 +20,8 @@ from popagent_rows.leased import FENCE, LeasedRow, LeasedRows
 # DESIGN §4: the lease, how often it is prolonged. The sweep looks every second.
 LEASE_S: Final = 10.0
 BEAT_S: Final = 3.0
+# The constraint that makes a turn's id belong to one session.
+KEY: Final = "turns_pkey"
 
 
 @dataclass(frozen=True, kw_only=True)
