@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
 
 import httpx2
 import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from popagent_gateway.export import markdown
+from popagent_gateway.export.contained import contained
 from popagent_gateway.export.download import disposition
 from popagent_kit import json
 from popagent_kit.clock import wire_time
@@ -204,6 +208,87 @@ def test_a_fence_that_an_answer_leaves_open_does_not_swallow_the_rest(text: str,
     assert markdown.section(message, "Orchestrator") == f"\n## Orchestrator\n\n{closed}\n"
 
 
+HTML = (
+    "<!-- x",
+    "<pre>",
+    "<SCRIPT src=x",
+    "<style>",
+    "<textarea\n",
+    "<?php",
+    "<!DOCTYPE x",
+    "<![CDATA[x",
+    "<details>",
+    "</div>",
+)
+STANDING = (
+    "{}\n\nrest",
+    "  {}",
+    "text\n    {}",
+    "> {}",
+    "- {}\n  y",
+    "1. a\n\n   {}",
+    "`code` and {}",
+    "\\\\{}",
+    "```\n{}\n```\n{}",
+)
+
+
+@pytest.mark.parametrize("html", HTML)
+def test_html_in_an_answer_is_text_and_does_not_swallow_the_rest(html: str) -> None:
+    for standing in STANDING:
+        text = standing.replace("{}", html)
+
+        assert rest_of(text) == ["Orchestrator", "You"], text
+        assert not read_as(text, "html_block", "html_inline"), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("```html\n<script>\n```", "`<script>` and `` ` <b>``", "    <pre>\n", "<https://a.b> and a < b", "\\<b>"),
+        *(
+            "10. a\n\n    ```sh\n    <x>\n    ```",
+            "- ```py\n  <x>\n  ```",
+            "> ```\n> <x>\n> ```",
+            "~~~\n<!--\n```\n~~~",
+        ),
+        *("- ```py\n  never ended", "> ~~~\n> never ended"),
+    ],
+)
+def test_code_and_what_is_no_html_is_exported_as_it_is(text: str) -> None:
+    assert contained(text) == text
+    assert rest_of(text) == ["Orchestrator", "You"]
+
+
+def test_what_a_fence_stood_in_ends_it() -> None:
+    assert contained("- ```py\n  x\nrest\n```\n<b>") == "- ```py\n  x\nrest\n```\n<b>\n```"
+    assert contained("> ```\n> x\n<b>") == "> ```\n> x\n\\<b>"
+
+
+def test_a_title_and_a_name_are_text() -> None:
+    head = markdown.head(outline(1, title="<script> of `<b>`"))
+
+    assert head.startswith("# \\<script> of `<b>`\n")
+
+
+def exported(text: str) -> list[Token]:
+    messages = [
+        {"id": "m", "role": role, "parts": [{"type": "text", "text": text}]}
+        for role, text in (("assistant", text), ("user", "more"))
+    ]
+    return MarkdownIt("commonmark").parse("".join(markdown.section(message, "Orchestrator") for message in messages))
+
+
+def rest_of(text: str) -> list[str]:
+    """Return the headings that a reader shows."""
+    tokens = exported(text)
+    return [after.content for token, after in pairwise(tokens) if token.type == "heading_open" and token.level == 0]
+
+
+def read_as(text: str, *types: str) -> list[Token]:
+    return [each for token in exported(text) for each in (token, *(token.children or ())) if each.type in types]
+
+
 def test_hostile_names_stay_one_line() -> None:
     call = {
         "type": "dynamic-tool",
@@ -230,6 +315,9 @@ def test_hostile_names_stay_one_line() -> None:
         ("", "chat.md", "chat.md"),
         ("...", "chat.md", "chat.md"),
         ("CON", "chat CON.md", "chat CON.md"),
+        ("ＣＯＮ", "chat CON.md", "chat ＣＯＮ.md"),
+        ("日本 nul", "chat nul.md", "chat 日本 nul.md"),
+        ("com¹", "chat com1.md", "chat com¹.md"),
         ("x" * 200, "x" * 80 + ".md", "x" * 80 + ".md"),
         ("㎯" * 80, "rads2" * 16 + ".md", "㎯" * 80 + ".md"),
         ("\u202egpj.exe", "gpj.exe.md", "gpj.exe.md"),

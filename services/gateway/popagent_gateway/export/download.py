@@ -44,7 +44,8 @@ async def download(bus: Bus, session_id: str, form: Format) -> Response:
 def disposition(title: str, ending: str) -> str:
     """Return a content-disposition whose file name is made from a title, in ASCII and for those who read more."""
     name = " ".join(_NOT_IN_NAMES.sub(" ", title).split()).strip(". ")[:NAME_CHARACTERS].rstrip(". ") or UNTITLED
-    if _DEVICES.match(name):
+    # Some systems take look-alikes for the letters that they stand for.
+    if _DEVICES.match(unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().strip(". ")):
         name = f"{UNTITLED} {name}"
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = " ".join(re.sub(r"[^A-Za-z0-9 ._()-]", " ", plain).split())[:NAME_CHARACTERS].strip(". ") or UNTITLED

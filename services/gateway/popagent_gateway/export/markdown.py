@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from popagent_gateway.export.contained import as_text, contained
 from popagent_kit.text import one_line
 from popagent_proto.chat.sessions import SessionOutline, UiMessage
 
@@ -16,7 +17,6 @@ Part = dict[str, Any]
 # What no reader shows, or what makes text read as something else.
 _UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _TICKS: Final = re.compile("`+")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 STOPPED: Final = "Stopped by the person; what was written until then is kept."
 
 
@@ -42,7 +42,7 @@ def _part(part: Part) -> list[str]:
     if part["type"] == "text":
         told_below = (part.get("providerMetadata") or {}).get("popagent", {}).get("failure")
         text = _clean(part["text"]).strip("\n")
-        return [] if told_below or not text.strip() else [_closed(text)]
+        return [] if told_below or not text.strip() else [contained(text)]
     if "toolCallId" in part:
         return _call(part)
     if part["type"] == "file":
@@ -97,28 +97,12 @@ def _indented(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
-def _closed(text: str) -> str:
-    """Close a fence that the text leaves open, so that it does not swallow what follows."""
-    opened = ""
-    for line in text.split("\n"):
-        found = _FENCE.match(line)
-        if found is None:
-            continue
-        sign, rest = found.groups()
-        if not opened:
-            # What follows on the line of ticks may hold none: then it is code within a line.
-            opened = "" if sign[0] == "`" and "`" in rest else sign
-        elif sign[0] == opened[0] and len(sign) >= len(opened) and not rest.strip():
-            opened = ""
-    return f"{text}\n{opened}" if opened else text
-
-
 def _clean(text: str) -> str:
     return _UNSEEN.sub("", text.replace("\r\n", "\n"))
 
 
 def _line(text: str, limit: int = 300) -> str:
-    return one_line(_UNSEEN.sub("", text), limit)
+    return as_text(one_line(_UNSEEN.sub("", text), limit))
 
 
 def _moment(moment: datetime) -> str:
