@@ -15,7 +15,7 @@ from popagent_gateway.streams import event_hub, events
 from popagent_gateway.streams.topics import HEALTH, TOPIC_OF, TOPICS, parse_topics
 from popagent_gateway.wiring import Gateway
 from popagent_kit import tasks
-from popagent_kit.errors import InvalidInputError
+from popagent_kit.errors import InvalidInputError, UnavailableError
 from popagent_kit.ids import new_id
 from popagent_proto.base import Event, Message
 from popagent_proto.chat.sessions import SessionDeleted
@@ -169,6 +169,51 @@ async def test_a_lost_wake_up_costs_a_tick_and_no_event(
         served.gateway.hub._listeners = lost
 
     assert heard.name == "sessions"
+
+
+async def test_an_event_that_was_heard_before_it_was_stored_is_read_soon(served: Served, chat: Owner) -> None:
+    async with following(served.http, "sessions") as stream, asyncio.timeout(events.TICK_S / 2):
+        await anext(stream)
+        # Heard by the hub, and nothing read.
+        served.gateway.hub._listeners, lost = set(), served.gateway.hub._listeners
+        await tell(chat.bus, deleted("s1"))
+        await served.gateway.hub.bus.flush()
+        served.gateway.hub._listeners = lost
+        heard = await anext(stream)
+
+    assert heard.name == "sessions"
+
+
+async def test_an_event_that_nobody_heard_after_a_reconnection_is_read_soon(
+    private_nats: NatsServer, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Far enough for a slow machine.
+    monkeypatch.setattr(event_hub, "LOOK_AFTER_RECONNECTION_S", tuple(float(late) for late in range(1, 10)))
+    monkeypatch.setattr(event_hub, "LOOK_AGAIN_S", 60.0)
+    monkeypatch.setattr(events, "AGAIN_S", 0.05)
+    async with gateway_on(private_nats, pool) as (client, gateway):
+        bus = gateway.hub.bus
+        async with following(client, "sessions") as stream:
+            await anext(stream)
+            private_nats.kill()
+            private_nats.start()
+            await until_told(bus, deleted("s1"))
+            await anext(stream)
+            [heard_by] = [one for one in bus.client._subs.values() if one.subject == event_hub.ALL_EVENTS]
+            await heard_by.unsubscribe()
+            await tell(bus, deleted("s2"))
+            async with asyncio.timeout(events.TICK_S - 4):
+                second = await anext(stream)
+
+    assert json.loads(second.data)["event"]["sessionId"] == "s2"
+
+
+async def until_told(bus: Bus, event: Event) -> None:
+    while True:
+        try:
+            return await tell(bus, event)
+        except UnavailableError:
+            await asyncio.sleep(0.05)
 
 
 async def test_events_of_other_topics_do_not_keep_the_heartbeat_away(

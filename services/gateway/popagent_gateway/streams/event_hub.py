@@ -19,6 +19,10 @@ log = logging.getLogger(__name__)
 ALL_EVENTS: Final = "popagent.*.evt.>"
 # How often health is looked at, and only while somebody listens.
 HEALTH_S: Final = 5.0
+# An event may be heard before it is stored, and after a reconnection pass before our subscription stands: the store is
+# read again so much later.
+LOOK_AGAIN_S: Final = 1.0
+LOOK_AFTER_RECONNECTION_S: Final = (1.0, 3.0)
 
 
 class Listener(Protocol):
@@ -45,6 +49,8 @@ class EventHub:
         self._health: SuiteHealthView | None = None
         self._watch: asyncio.Task[None] | None = None
         self._undo: list[Callable[[], None]] = []
+        self._look_again: asyncio.TimerHandle | None = None
+        self._looks: list[asyncio.TimerHandle] = []
 
     async def start(self) -> None:
         """Listen from now on; the subscription ends with the bus."""
@@ -55,6 +61,9 @@ class EventHub:
         """Stop watching health and reconnections."""
         for undo in self._undo:
             undo()
+        for look in (self._look_again, *self._looks):
+            if look is not None:
+                look.cancel()
         await tasks.end(self._watch)
 
     def add(self, listener: Listener) -> None:
@@ -72,12 +81,22 @@ class EventHub:
 
     async def _on_event(self, message: Msg) -> None:
         del message  # core messages carry no stream sequence: the stream's store is read instead
-        for listener in self._listeners:
-            listener.wake(check=False)
+        self._wake_all(check=False)
+        # While more of them come, each finds what the ones before did not.
+        if self._look_again is not None:
+            self._look_again.cancel()
+        self._look_again = asyncio.get_running_loop().call_later(LOOK_AGAIN_S, lambda: self._wake_all(check=False))
 
     async def _on_reconnect(self) -> None:
+        self._wake_all(check=True)
+        for look in self._looks:
+            look.cancel()
+        loop = asyncio.get_running_loop()
+        self._looks = [loop.call_later(late, lambda: self._wake_all(check=True)) for late in LOOK_AFTER_RECONNECTION_S]
+
+    def _wake_all(self, *, check: bool) -> None:
         for listener in self._listeners:
-            listener.wake(check=True)
+            listener.wake(check=check)
 
     async def _watch_health(self) -> None:
         while any(listener.wants_health for listener in self._listeners):
