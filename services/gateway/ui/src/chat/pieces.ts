@@ -42,16 +42,23 @@ function complete(end: string): string[] {
   // Line ends are made alike there: then what is shown is not what was cut.
   if (blocks.join("") !== end) return [];
   const pieces: string[] = [];
-  let piece = "";
+  let first = 0;
   let length = 0;
-  for (const block of blocks.slice(0, -OPEN_BLOCKS)) {
+  let whole = 0;
+  for (const [index, block] of blocks.slice(0, -OPEN_BLOCKS).entries()) {
     if (REFERS.test(block) && !/^ {0,3}[`~]{3}/.test(block)) break;
     length += block.length;
-    if (!block.endsWith("\n\n")) continue;
-    piece = end.slice(pieces.reduce((sum, each) => sum + each.length, 0), length);
-    if (piece.length < LONGEST_END) continue;
-    pieces.push(piece);
-    piece = "";
+    if (block.endsWith("\n\n")) whole = index + 1;
+    if (whole !== index + 1 || length < LONGEST_END) continue;
+    pieces.push(joined(blocks, first, whole));
+    first = whole;
+    length = 0;
   }
-  return piece.length >= LONGEST_END / 2 ? [...pieces, piece] : pieces;
+  const rest = joined(blocks, first, whole);
+  return rest.length >= LONGEST_END / 2 ? [...pieces, rest] : pieces;
+}
+
+/** A text of its own: a slice would keep all that was written until now, once for each piece. */
+function joined(blocks: string[], from: number, to: number): string {
+  return blocks.slice(from, to).join("");
 }
