@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
 import orjson
 import pytest
 
 from popagent_db.pool import Pool
+from popagent_kit import tasks
 from popagent_kit.errors import AppError, InvalidInputError
 from popagent_kit.ids import new_id
+from popagent_proto.chat.sessions import SearchMessages
 from popagent_proto.chat.turns import MESSAGE_CHARACTERS, StartTurn
 from popagent_testing.model_server import ModelList, ModelServer, Reply, ScriptedCall
 from services.chat.tests.running import Chat, Door
@@ -79,6 +83,29 @@ async def test_the_longest_message_is_taken_and_stays_whole(chat: Chat, door: Do
 
     assert turn.text == "long"
     assert model.requests[-1].body["messages"][-1]["content"] == text
+
+
+async def test_a_message_of_marks_without_end_holds_nobody_up(chat: Chat, door: Door, model: ModelServer) -> None:
+    session, marks = new_id(), "\u0316\u0301\u05b0\u0591"
+    model.models = ModelList(fields={"context_length": 10_000_000})
+    model.script(Reply(text="heron e" + marks * 20_000))
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            began_at = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - began_at)
+
+    watching = asyncio.create_task(watch())
+    turn = await door.say(f"{'a heron ' * 10}e{marks * 20_000} zebra", session)
+    hits = await door.ask(SearchMessages(session_id=session, q="zebra"))
+    await tasks.end(watching)
+
+    assert turn.ending["type"] == "finish"
+    assert [hit.excerpt[-6:] for hit in hits.items] == [" zebra"]
+    assert longest < 2
 
 
 async def test_a_message_longer_than_the_model_reads_is_answered_in_words(
