@@ -30,6 +30,8 @@ PAUSE_AFTER_FAILURE_S: Final = 10.0
 WARN_EVERY_S: Final = 60.0
 ASK_STARTING_S: Final = 1.0
 MOST_MODELS: Final = 2_000
+# Shorter ones are words such as "lm-studio", which servers that want no key are given.
+SHORTEST_KEY: Final = 12
 LONGEST_LIST_BYTES: Final = 8 * 1024 * 1024
 
 _WELL_FORMED: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
@@ -194,7 +196,7 @@ async def fetch_models(upstream: Upstream, timeout_s: float = FETCH_TIMEOUT_S) -
         ) from refused
     except BrokenOffError as error:
         raise cut_off(host) from error
-    return view_of(value, host)
+    return view_of(value, host, upstream.endpoint.key)
 
 
 async def bounded_body(body: Body) -> bytes:
@@ -213,8 +215,10 @@ def parsed(body: bytes, host: str) -> Any:
         raise no_answer(host) from error
 
 
-def view_of(value: Any, host: str) -> CatalogueView:
+def view_of(value: Any, host: str, key: str | None = None) -> CatalogueView:
     """Return the list in any of the shapes servers use: `{data: [...]}`, `{models: [...]}`, or a bare array.
+
+    Ids that hold `key` are left out: names are shown, stored and logged, and no server may make the key one.
 
     Raises:
         ModelProviderError: It is none of them, or holds no usable id.
@@ -227,6 +231,8 @@ def view_of(value: Any, host: str) -> CatalogueView:
         fields: dict[str, Any] = item if isinstance(item, dict) else {"id": item}
         model = fields.get("id") or fields.get("model") or fields.get("name")
         if not isinstance(model, str) or not is_well_formed(model):
+            continue
+        if key and len(key) >= SHORTEST_KEY and key in model:
             continue
         found[model] = None
         window = context_of(fields) or known_context(model)

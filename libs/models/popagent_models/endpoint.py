@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+import socket
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -11,6 +14,8 @@ from popagent_models.errors import NOT_CONNECTED, ModelConfigurationError
 from popagent_telemetry.redaction import register_secret
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+LONGEST_NAME: Final = 253
+_NUMBERS: Final = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]+){0,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +33,12 @@ class Endpoint:
     @property
     def is_loopback(self) -> bool:
         """Whether the server runs on this machine."""
-        name = urlsplit(self.url).hostname or ""
-        try:
-            return ipaddress.ip_address(name).is_loopback
-        except ValueError:
+        name = _looked_up(urlsplit(self.url).hostname or "")
+        found = _literal(name)
+        if found is None:
             return name == "localhost" or name.endswith(".localhost")
+        # Who connects to the address of all interfaces arrives at this machine.
+        return found.is_loopback or found.is_unspecified
 
 
 class AddressError(ValueError):
@@ -43,7 +49,7 @@ def address(url: str) -> str:
     """Return the base URL of what a person typed: `/v1` is added to a bare host, `/chat/completions` taken off.
 
     Raises:
-        AddressError: It is not an http(s) URL, or it holds a password.
+        AddressError: It is not an http(s) URL, its host cannot be one, or it holds a name or a password.
     """
     try:
         parts = urlsplit(url.strip())
@@ -52,10 +58,39 @@ def address(url: str) -> str:
         usable = False
     if not usable:
         raise AddressError("is not an http or https URL.")
-    if parts.username or parts.password:
-        raise AddressError("must not hold a password.")
+    if "@" in parts.netloc:
+        raise AddressError("must not hold a user name or password.")
+    if not _can_be_a_host(parts.hostname or ""):
+        raise AddressError("has no host that can exist. Check the spelling.")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").removesuffix("/models")
     return urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))
+
+
+def _looked_up(host: str) -> str:
+    """Return the name as the system looks it up: look-alikes are what they stand for, the last dot is the root's."""
+    return unicodedata.normalize("NFKC", host).lower().removesuffix(".")
+
+
+def _literal(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address that the system takes `host` for, as in 2130706433, 0x7f.1 or ::ffff:127.0.0.1."""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host)) if _NUMBERS.fullmatch(host) else None
+        except OSError:
+            return None
+    return found.ipv4_mapped or found if isinstance(found, ipaddress.IPv6Address) else found
+
+
+def _can_be_a_host(host: str) -> bool:
+    name = _looked_up(host)
+    if ":" in name:  # an address in brackets; urlsplit has read it
+        return True
+    try:
+        return 0 < len(name.encode("idna")) <= LONGEST_NAME
+    except UnicodeError:  # a label that is empty, too long, or of characters that no name has
+        return False
 
 
 def endpoint(url: str | None, key: str | None = None) -> Endpoint:

@@ -93,10 +93,10 @@ async def listing(upstream: Upstream, timeout_s: float) -> Any:
         return None
 
 
-def names_in(value: Any) -> tuple[str, ...] | None:
+def names_in(value: Any, key: str | None = None) -> tuple[str, ...] | None:
     """Return the models of a list as servers send it, none of an empty one; None when it is no such list."""
     try:
-        view = view_of(value, "")
+        view = view_of(value, "", key)
     except ModelError:
         lists = [value[name] for name in ("data", "models") if name in value] if isinstance(value, dict) else [value]
         return () if any(each in (None, []) for each in lists) and value is not None else None
@@ -105,7 +105,7 @@ def names_in(value: Any) -> tuple[str, ...] | None:
 
 async def _listed(client: ModelClient, at: Endpoint) -> tuple[str, ...] | Found:
     try:
-        names = names_in(await listing(client.upstream(), LIST_S))
+        names = names_in(await listing(client.upstream(), LIST_S), at.key)
     except RefusedError as refused:
         return _refused(refused, at)
     except (TimeoutError, ModelTimeoutError):

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from popagent_models import probe as module
+from popagent_models.catalogue import fetch_models
 from popagent_models.detect import detect
 from popagent_models.endpoint import AddressError, Endpoint, address, same_server
 from popagent_models.probe import names_in, probe
+from popagent_models.upstream import Upstream
 from popagent_testing.model_server import ModelList, ModelServer, Reply
 
 KEY = "sk-of-a-person-7f3a"
@@ -134,6 +136,19 @@ async def test_a_model_that_fails_is_told_with_the_list(server: ModelServer) -> 
     assert "no credit left" in found.sentence
 
 
+async def test_a_server_cannot_tell_the_key_back_as_a_model(server: ModelServer) -> None:
+    server.models = ModelList(ids=("m", f"x/{KEY}", KEY))
+
+    found = await probe(at(server, KEY))
+    upstream = Upstream(at(server, KEY), connect_timeout_s=5)
+    listed = await fetch_models(upstream)
+    await upstream.close()
+    server.models = ModelList(ids=("ollama/m",))
+    word = await probe(at(server, "ollama"))
+
+    assert (found.models, listed.models, word.models) == (("m",), ("m",), ("ollama/m",))
+
+
 async def test_a_key_does_not_follow_a_redirect(server: ModelServer) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -190,5 +205,44 @@ def test_a_server_is_its_scheme_host_and_port(one: str, other: str, same: bool) 
 def test_an_address_becomes_the_base_url() -> None:
     assert address(" http://h:1 ") == "http://h:1/v1"
     assert address("https://h/api/v1/chat/completions") == "https://h/api/v1"
-    with pytest.raises(AddressError):
-        address("http://u:p@h/v1")
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        *((f"http://{user}@127.0.0.1:9/v1", "user name or password") for user in ("u:p", "u", ":p", "", ":")),
+        *((f"http://{host}:9", "no host") for host in ("..", ".", "a..b", "a" * 64, "a" * 300, "a." * 127 + "aa")),
+        ("http://" + "ü" * 64, "no host"),
+    ],
+)
+def test_an_address_holds_no_password_and_a_host_that_can_exist(url: str, why: str) -> None:
+    with pytest.raises(AddressError, match=why):
+        address(url)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(
+            "localhost",
+            "LOCALHOST.",
+            "a.localhost",
+            "127.0.0.1",
+            "127.9.9.9",
+            "127.1",
+            "2130706433",
+            "0x7f.1",
+            "0177.0.0.1",
+        ),
+        *("１２７.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "0", "[::]"),
+    ],
+)
+def test_this_machine_is_known_by_every_spelling(host: str) -> None:
+    assert Endpoint(address(f"http://{host}:9")).is_loopback
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost.example", "128.0.0.1", "2147483648", "[2001:db8::1]", "münchen.example", "a_b", "fa"]
+)
+def test_another_machine_is_not_taken_for_this_one(host: str) -> None:
+    assert not Endpoint(address(f"http://{host}:9")).is_loopback

@@ -65,5 +65,8 @@ async def test_stored_secrets_that_cannot_be_read_are_told_and_a_missing_key_alo
         told.append(refused.value.message)
     await pool.close()
 
-    assert told[0] == "A stored secret cannot be read: POPAGENT_SECRET_KEY is not the key that sealed it."
+    assert told[0] == (
+        "A stored secret cannot be read: POPAGENT_SECRET_KEY is not the key that sealed it, or the secret was changed."
+    )
+    assert told[0] == SecretUnreadableError().message
     assert "POPAGENT_SECRET_KEY is not set" in told[1]

@@ -41,5 +41,7 @@ class SecretsCheck:
             return
         if unreadable:
             what = "A stored secret" if unreadable == 1 else f"{unreadable} stored secrets"
-            why = self._keyring.trouble or "POPAGENT_SECRET_KEY is not the key that sealed it."
+            why = (
+                self._keyring.trouble or "POPAGENT_SECRET_KEY is not the key that sealed it, or the secret was changed."
+            )
             raise SecretUnreadableError(f"{what} cannot be read: {why}")

@@ -29,7 +29,7 @@ class SecretKeyError(ConflictError):
 
 
 class SecretUnreadableError(ConflictError):
-    """A stored secret cannot be read: POPAGENT_SECRET_KEY is not the key that it was sealed with."""
+    """A stored secret cannot be read: POPAGENT_SECRET_KEY is not the key that sealed it, or the secret was changed."""
 
     code = "secret_unreadable"
 
