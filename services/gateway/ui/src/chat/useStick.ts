@@ -2,9 +2,6 @@ import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useSta
 
 // Within this distance of the end the reader follows the text.
 const NEAR_PX = 48;
-// A scroll within this time of a wheel, finger, key or drag is the reader's. Flings go on for longer, and have let
-// go at their beginning.
-const HAND_MS = 500;
 
 /**
  * Keep the end of a growing text in view, but never against the reader: scrolling up or selecting lets go at once.
@@ -33,43 +30,23 @@ export function useStick(scroller: RefObject<HTMLElement | null>, content: RefOb
     const text = content.current;
     if (!box || !text) return;
     let lastTop = box.scrollTop;
-    let movedAt = Number.NEGATIVE_INFINITY;
-    // The browser moves the text too, when something above it is laid out anew: only a hand lets go.
-    const onHand = () => {
-      movedAt = performance.now();
-    };
     const onScroll = () => {
       const gap = box.scrollHeight - box.clientHeight - box.scrollTop;
-      const isHand = performance.now() - movedAt < HAND_MS;
       if (gap <= NEAR_PX) {
-        if (!pinned.current && box.scrollTop > lastTop) set(true);
-      } else if (box.scrollTop < lastTop - 1 && isHand && pinned.current) set(false);
+        if (!pinned.current && box.scrollTop >= lastTop) set(true);
+      } else if (box.scrollTop < lastTop - 1 && pinned.current) set(false);
       lastTop = box.scrollTop;
     };
-    const onWheel = (event: WheelEvent) => {
-      onHand();
-      if (event.deltaY < 0 && box.scrollHeight > box.clientHeight) set(false);
-    };
-    const onPointer = (event: PointerEvent) => event.buttons > 0 && onHand();
+    const onWheel = (event: WheelEvent) => event.deltaY < 0 && box.scrollHeight > box.clientHeight && set(false);
     const grown = new ResizeObserver(() => pinned.current && toEnd());
     grown.observe(text);
     grown.observe(box);
-    const passive = { passive: true };
-    box.addEventListener("scroll", onScroll, passive);
-    box.addEventListener("wheel", onWheel, passive);
-    box.addEventListener("touchmove", onHand, passive);
-    box.addEventListener("pointerdown", onPointer, passive);
-    // A scrollbar tells nothing of its being dragged but this.
-    addEventListener("pointermove", onPointer, passive);
-    box.addEventListener("keydown", onHand);
+    box.addEventListener("scroll", onScroll, { passive: true });
+    box.addEventListener("wheel", onWheel, { passive: true });
     return () => {
       grown.disconnect();
       box.removeEventListener("scroll", onScroll);
       box.removeEventListener("wheel", onWheel);
-      box.removeEventListener("touchmove", onHand);
-      box.removeEventListener("pointerdown", onPointer);
-      removeEventListener("pointermove", onPointer);
-      box.removeEventListener("keydown", onHand);
     };
   }, [scroller, content, set, toEnd]);
 
