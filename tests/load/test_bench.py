@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from tests.load import first_token, page
 from tests.load.figures import Figures
-from tests.load.first_token import QUICK, measure
 from tests.suite import Suite
 
 
@@ -16,10 +16,28 @@ def test_the_first_token_benchmark_measures_turns_and_loses_none(
     monkeypatch.setenv("POPAGENT_HOME", str(tmp_path))
     figures = Figures("first-token")
 
-    lost = uvloop.run(measure(suite, QUICK, figures))
+    lost = uvloop.run(first_token.measure(suite, first_token.QUICK, figures))
 
     assert lost == []
     assert figures.write().is_file()
     assert figures.figures["added first token, one at a time, p50"].value > 0
     assert figures.figures["closed loop of 20"].value > 0
     assert figures.figures["turns lost"].holds
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_the_page_benchmark_measures_every_figure(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POPAGENT_HOME", str(tmp_path))
+    figures = Figures("page")
+
+    uvloop.run(page.measure(suite, page.QUICK, figures))
+
+    assert figures.write().is_file()
+    assert figures.figures["first load to usable composer, p50"].value > 0
+    assert figures.figures["input to painted character while 100 tokens/s stream, p95"].value > 0
+    assert figures.figures["largest layout shift while an answer streams and ends"].holds
+    assert figures.figures["up through a chat of 200 messages, messages seen"].holds
+    assert figures.figures["the same, worst jump of what is read"].holds
