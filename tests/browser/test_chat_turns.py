@@ -176,6 +176,20 @@ async def test_words_that_were_not_taken_go_back_to_the_composer(
     await ended(page)
 
 
+async def test_escape_leaves_the_field_and_comes_back_to_it(page: Page) -> None:
+    await open_chat(page)
+    await expect(composer(page)).to_be_focused()
+
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Escape")
+
+    await expect(composer(page)).to_be_focused()
+    await expect(composer(page)).to_have_value("")
+
+
 async def test_a_draft_is_kept_for_each_chat(page: Page) -> None:
     await open_chat(page)
     session = await say(page, "a chat with a draft")

@@ -198,7 +198,7 @@ async def test_the_first_minutes_say_what_answers_and_ask_the_first_question(sui
 
     await expect(page.get_by_text("scripted-model answers.")).to_be_visible()
     await expect(page.get_by_text("the folder default")).to_be_visible()
-    await page.get_by_role("button", name="What does this project do?").click()
+    await page.get_by_role("button", name="What does this project do? Read the README.").click()
 
     await expect(answers(page)).to_have_count(1)
 
@@ -225,8 +225,8 @@ async def test_a_model_is_connected_in_the_page_and_answers_the_next_question(
         await page.get_by_role("button", name="Save", exact=True).click()
         await expect(page.get_by_role("region", name="What answers now")).to_contain_text("kept, ends in 7f3a")
         await page.goto("/chat/new")
-        await page.get_by_role("button", name="What does this project do?").click()
-        await expect(answers(page)).to_contain_text("What does this project do?")
+        await page.get_by_role("button", name="What does this project do? Read the README.").click()
+        await expect(answers(page)).to_contain_text("What does this project do? Read the README.")
 
         await page.goto("/settings/models")
         await page.get_by_role("button", name="Disconnect").click()

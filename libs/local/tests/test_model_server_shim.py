@@ -157,6 +157,16 @@ def test_results_without_tools_still_lead_to_an_answer() -> None:
     assert (planned.answer or {})["messages"][-1]["role"] == "user"
 
 
+def test_an_answer_is_over_where_the_model_writes_the_demand_down() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    looked = [USER, {"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": "x"}]
+
+    for messages in ([USER], looked):
+        answer = plan({"messages": messages, "tools": [READ]}).answer or {}
+        demand = answer["messages"][-1]["content"].rpartition("\n\n")[2]
+        assert [echo for echo in answer["stop"] if demand.startswith(echo)] != []
+
+
 def test_a_tool_may_be_called_none() -> None:
     planned = plan({"messages": [USER], "tools": [function("none"), READ]})
 

@@ -29,6 +29,8 @@ something that lies where a tool can look, look first."""
 # does not know when to stop. Stands at the very end, so that all before it is found in the prompt cache.
 ANSWER_NOW: Final = "Reply to me now, in Markdown, without JSON."
 ANSWER_THIS: Final = "Now answer this in Markdown, without JSON: {question}"
+# A small model that has answered may write the demand down once more; there its answer is over.
+ECHOES: Final = (ANSWER_NOW[:28], ANSWER_THIS[:27])
 # After a result a small model would rather look again than answer.
 DECIDE_NOW: Final = """\
 To answer: {question}

@@ -26,7 +26,8 @@ export function score(text: string, typed: string): number {
     gaps += next - from;
     from = next + 1;
   }
-  return Math.max(1, 400 - gaps * 5);
+  // Letters that lie far apart are a coincidence.
+  return gaps <= needle.length ? 400 - gaps * 5 : 0;
 }
 
 interface Entry {
@@ -63,7 +64,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
       .map((command) => ({ command, rank: score(command.title, words) }))
       .filter(({ rank }) => rank > 0)
       .sort((a, b) => b.rank - a.rank)
+      .slice(0, SHOWN)
       .map(({ command }) => command);
+    // The best one first, and each group once.
+    const groups = [...new Set(matching.map((command) => command.group))];
+    matching.sort((a, b) => groups.indexOf(a.group) - groups.indexOf(b.group));
     const found = onlyActions
       ? []
       : (chats.data?.items ?? []).map((chat) => ({
@@ -72,7 +77,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           group: words ? "Chats" : "Recent chats",
           run: () => navigate(`/chat/${chat.id}`),
         }));
-    return [...matching.slice(0, SHOWN), ...found];
+    return [...matching, ...found];
   }, [commands, words, onlyActions, chats.data, navigate]);
 
   const chosen = Math.min(at, entries.length - 1);

@@ -6,6 +6,7 @@ import { type State, StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import { clock, count, duration, exactly, plural } from "../ui/words";
 import { Branches } from "./Branches";
+import { Elapsed } from "./Elapsed";
 import { ToolLine } from "./ToolLine";
 import { LateMarkdown } from "./loadMarkdown";
 import { Plain } from "./Plain";
@@ -127,7 +128,9 @@ function Working({ parts }: { parts: Part[] }) {
       <span className="dot">
         <StateGlyph state="running" />
       </span>
-      <p className="stamp is-live">{word}…</p>
+      <p className="stamp is-live">
+        {word}… {!isWriting && <Elapsed key={parts.length} />}
+      </p>
     </div>
   );
 }
@@ -205,7 +208,16 @@ function Stamp({
           </button>
         </span>
       </footer>
-      {meta.error && <p className={`reason ${ending.tone}`}>{meta.error.text}</p>}
+      {meta.error && (
+        <p className={`reason ${ending.tone}`}>
+          {meta.error.text}
+          {meta.state === "failed" && isLast && (
+            <Link className="link" href="/settings/models">
+              Which model answers
+            </Link>
+          )}
+        </p>
+      )}
       {meta.budgetExhausted && (
         <p className="reason is-wait">
           Out of steps ({plural(meta.steps ?? 0, "model call")}). This is a summary;{" "}

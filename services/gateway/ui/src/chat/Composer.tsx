@@ -35,6 +35,12 @@ export function Composer(props: ComposerProps) {
   }, [isTouch]);
 
   const onKeyDown = (event: KeyboardEvent) => {
+    // The single keys work outside of it.
+    if (event.key === "Escape" && !event.shiftKey) {
+      event.preventDefault();
+      field.current?.blur();
+      return;
+    }
     if (event.key !== "Enter" || event.nativeEvent.isComposing || event.shiftKey) return;
     // On a phone Enter is a new line; there the button sends.
     if (isTouch && !(event.ctrlKey || event.metaKey)) return;

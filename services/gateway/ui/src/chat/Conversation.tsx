@@ -9,6 +9,7 @@ import { ModelNotice } from "../welcome/ModelNotice";
 import { Welcome } from "../welcome/Welcome";
 import { ChatBar } from "./ChatBar";
 import { Composer } from "./Composer";
+import { Elapsed } from "./Elapsed";
 import { InChatSearch } from "./InChatSearch";
 import { HoldPlace, Older } from "./Older";
 import { Transcript, type TranscriptActions } from "./Transcript";
@@ -100,14 +101,30 @@ export function Conversation({
   const isArchived = state.summary?.archivedAt != null;
   const lastAnswer = messages.findLast((message) => message.role === "assistant");
   useCommands([
-    { id: "chat stop", title: "Stop the turn", group: "Do", keys: "shift+escape", run: () => runs && stop() },
-    { id: "chat find", title: "Search in this chat", group: "Do", keys: "/", run: () => setSearching(true) },
-    {
-      id: "chat regenerate",
-      title: "Write the last answer again",
-      group: "Do",
-      run: () => lastAnswer && !runs && !isArchived && actions.regenerate(lastAnswer.id),
-    },
+    ...(runs
+      ? [{ id: "chat stop", title: "Stop the turn", group: "Do" as const, keys: "shift+escape", run: stop }]
+      : []),
+    ...(isNew
+      ? []
+      : [
+          {
+            id: "chat find",
+            title: "Search in this chat",
+            group: "Do" as const,
+            keys: "/",
+            run: () => setSearching(true),
+          },
+        ]),
+    ...(lastAnswer && !runs && !isArchived
+      ? [
+          {
+            id: "chat regenerate",
+            title: "Write the last answer again",
+            group: "Do" as const,
+            run: () => actions.regenerate(lastAnswer.id),
+          },
+        ]
+      : []),
     {
       id: "chat write",
       title: "To the composer",
@@ -239,7 +256,9 @@ function Waiting() {
         <span className="dot">
           <StateGlyph state="running" />
         </span>
-        <p className="stamp is-live">The orchestrator reads your message…</p>
+        <p className="stamp is-live">
+          The orchestrator reads your message… <Elapsed />
+        </p>
       </div>
     </div>
   );

@@ -217,8 +217,14 @@ function Empty({ q, archived, isFiltered }: { q: string; archived: boolean; isFi
       <p>
         {archived
           ? "Nothing is archived. Archiving takes a chat out of the list and keeps all of it."
-          : "No chats yet. Begin one with the plus above."}
+          : "No chats yet."}
       </p>
+      {!archived && (
+        <Link href="/chat/new" className="btn primary">
+          <Icon name="plus" />
+          Begin one
+        </Link>
+      )}
     </div>
   );
 }

@@ -23,8 +23,8 @@ export const LABELS: Record<Field, { label: string; unit?: string; long?: boolea
 
 export const CHOICES: Record<string, string> = {
   auto: "Auto",
-  router: "Router only",
-  local: "Local only",
+  router: "Connected server only",
+  local: "Embedded model only",
 };
 
 export interface Group {

@@ -8,9 +8,10 @@ import { connectionQuery } from "../settings/connection";
 import "./welcome.css";
 
 const QUESTIONS = [
-  "What does this project do?",
-  "How do I run it, and where does it start?",
-  "Which files should I read first?",
+  // A small model does better when it is told where to look.
+  "What does this project do? Read the README.",
+  "How is it started and tested? Read the README.",
+  "Which files and folders are at its root?",
 ];
 
 /** Where an empty chat begins: what this is, which model answers, what it reads, and three questions to begin with. */
