@@ -243,6 +243,16 @@ async def test_a_turn_is_stopped_while_a_tool_works(
     await usable(door, model, session)
 
 
+async def test_the_snapshot_of_an_ended_turn_ends_as_its_stream_did(chat: Chat, door: Door) -> None:
+    session = new_id()
+    turn = await door.say("hello", session)
+
+    snapshot = await door.ask(SnapshotTurn(session_id=session, turn_id=turn.view.turn_id))
+
+    assert snapshot.state == "completed"
+    assert snapshot.sse.endswith("data: [DONE]\n\n")
+
+
 async def test_stopping_when_nothing_runs_is_said(chat: Chat, door: Door) -> None:
     session = new_id()
     await door.say("hello", session)

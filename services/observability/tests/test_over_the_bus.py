@@ -182,8 +182,7 @@ async def test_events_that_come_together_are_asked_for_and_stored_together(
     await admin.flush()
     events = [ThingHappened(aggregate_id=f"a{number}", version=1, thing="t") for number in range(100)]
 
-    for event in events:
-        await chat.publish(event.subject, event.encode(), event.event_id)
+    await asyncio.gather(*(chat.publish(event.subject, event.encode(), event.event_id) for event in events))
     await until(lambda: nothing_waits(observer, matrix.EVENTS, "observability-events"))
     await admin.close()
 

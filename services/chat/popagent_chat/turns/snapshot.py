@@ -13,7 +13,7 @@ from popagent_chat.turns.store import TurnRow
 from popagent_chat.turns.stream import TRANSIENT
 from popagent_db.pool import Connection
 from popagent_proto.chat.turns import NothingRunsError, SnapshotTurn, TurnSnapshotView
-from popagent_uistream.encode import encode_all
+from popagent_uistream.encode import DONE, encode_all
 from popagent_uistream.snapshot import snapshot_chunks
 
 # The events travel as text within JSON, which at most doubles them; a message of NATS has 8 MiB.
@@ -50,4 +50,4 @@ def _running(turn: TurnRow) -> bytes:
 
 async def _ended(conn: Connection, turn: TurnRow) -> bytes:
     message = await threads.FIND.one(conn, turn.session_id, turn.assistant_message_id)
-    return encode_all(snapshot_chunks(fitted(message.ui(), SNAPSHOT_BYTES), ending=turn.ending))
+    return encode_all(snapshot_chunks(fitted(message.ui(), SNAPSHOT_BYTES), ending=turn.ending)) + DONE

@@ -16,7 +16,7 @@ from popagent_gateway.streams.sse import EventStream
 from popagent_gateway.streams.turn import RUNNING, TurnFeed
 from popagent_kit.errors import NotFoundError, UnavailableError
 from popagent_proto.chat.turns import ChatRequest, SnapshotTurn, StartTurn, StopTurn, TurnSnapshotView, TurnView
-from popagent_uistream.encode import DONE, HEADERS
+from popagent_uistream.encode import HEADERS
 
 router = APIRouter(prefix="/api/chat", tags=["chat"], route_class=JsonRoute)
 
@@ -76,7 +76,7 @@ async def stop_turn(bus: Bus, id: PathId) -> TurnView:  # noqa: A002
 
 async def _resumed(bus: MessageBus, closing: Closing, session_id: str, snapshot: TurnSnapshotView) -> Response:
     if snapshot.state not in RUNNING:
-        return Response(snapshot.sse.encode() + DONE, headers={**HEADERS, TURN_HEADER: snapshot.turn_id})
+        return Response(snapshot.sse, headers={**HEADERS, TURN_HEADER: snapshot.turn_id})
     feed = TurnFeed(bus, session_id, snapshot.turn_id, prefix=snapshot.sse.encode(), next_chunk=snapshot.next_chunk)
     await feed.subscribe()
     return _stream(feed, closing, snapshot.turn_id)
