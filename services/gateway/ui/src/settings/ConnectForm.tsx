@@ -53,6 +53,7 @@ export function ConnectForm({ view }: { view: ModelConnectionView }) {
     save.mutate();
   };
   const isEmpty = body.url === "";
+  const isSaved = body.url === view.url && key === "" && !removed;
 
   return (
     <section className="settings-group">
@@ -115,8 +116,8 @@ export function ConnectForm({ view }: { view: ModelConnectionView }) {
           <button type="button" className="btn" disabled={isEmpty || test.busy} onClick={() => void test.run(body)}>
             {test.busy ? "Testing…" : "Test"}
           </button>
-          <button type="submit" className="btn primary" disabled={isEmpty || save.isPending}>
-            {save.isPending ? "Saving…" : test.result && !test.result.ok ? "Save all the same" : "Save"}
+          <button type="submit" className="btn primary" disabled={isEmpty || isSaved || save.isPending}>
+            {save.isPending ? "Saving…" : isSaved ? "Saved" : test.result && !test.result.ok ? "Save all the same" : "Save"}
           </button>
         </div>
       </form>
