@@ -48,6 +48,8 @@ PROBE: Final = """
 })();
 """
 
+STAMP: Final = "document.querySelector('.turn:last-child footer.stamp b')"
+
 
 @dataclass
 class Tab:
@@ -83,10 +85,14 @@ class Tab:
         await self.page.wait_for_function(condition, arg=arg, timeout=timeout_ms, polling=200)
 
     async def ended(self, timeout_ms: float = TIMEOUT_MS) -> None:
-        """Wait for the stamp of an answer that is done."""
-        await self.until(
-            "() => document.querySelector('.turn:last-child footer.stamp b')?.textContent === 'Done'", None, timeout_ms
-        )
+        """Wait for the stamp of the last answer.
+
+        Raises:
+            SuiteError: It was not done.
+        """
+        await self.until(f"() => {STAMP}", None, timeout_ms)
+        if (words := await self.page.evaluate(f"() => {STAMP}.textContent")) != "Done":
+            raise SuiteError(f"the answer ended so: {words}")
 
     async def memory(self) -> Memory:
         """Return what is reachable now."""

@@ -6,6 +6,10 @@ test("ordinary long answers are Markdown", () => {
   expect(isTangled(answer)).toBe(false);
 });
 
+test("a list of a thousand bold items is Markdown", () => {
+  expect(isTangled("- **name**: value\n".repeat(1_000))).toBe(false);
+});
+
 test("code in a fence may hold any number of brackets", () => {
   expect(isTangled(`\`\`\`json\n${"[".repeat(20_000)}\n\`\`\`\n\ntext`)).toBe(false);
 });
@@ -19,6 +23,7 @@ test("code whose fence is still open may, too: it does not change its looks when
 test.each([
   ["open brackets", "[".repeat(20_000)],
   ["links", "[a](".repeat(20_000)],
+  ["emphasis", "~~a~~ ".repeat(20_000)],
   ["a deep list", Array.from({ length: 300 }, (_, depth) => `${"  ".repeat(depth)}- x`).join("\n")],
   ["a deep quote", `${">".repeat(2_000)} deep`],
   ["a huge table", `${"|a".repeat(300)}|\n`.repeat(60)],

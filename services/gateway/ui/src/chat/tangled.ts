@@ -1,6 +1,7 @@
 // Where parsing Markdown begins to take longer than a second on two cores: found by `make bench NAME=page`.
 const MOST_MARKS = 1_500;
 const MOST_CELLS = 4_000;
+const MOST_EMPHASIS = 6_000;
 const DEEPEST_INDENT = 80;
 const DEEPEST_QUOTE = 50;
 
@@ -18,11 +19,13 @@ export function isTangled(text: string): boolean {
     if (block.length < MOST_MARKS) return false;
     let brackets = 0;
     let cells = 0;
+    let emphasis = 0;
     for (let at = 0; at < block.length; at++) {
       const code = block.charCodeAt(at);
       if (code === 91 || code === 93) brackets++;
       else if (code === 124) cells++;
+      else if (code === 42 || code === 95 || code === 126) emphasis++; // * _ ~
     }
-    return brackets > MOST_MARKS || cells > MOST_CELLS;
+    return brackets > MOST_MARKS || cells > MOST_CELLS || emphasis > MOST_EMPHASIS;
   });
 }
