@@ -20,11 +20,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from popagent_rows.leased import End, Holder, LeasedRow, LeaseLostError, Requeue
-from popagent_testing.leased_work import CREATE, ENQUEUE, NOTE_EFFECT, REQUEST_STOP, WORK
+from popagent_rows.leased import End, Holder, LeasedRow, LeasedRows, LeaseLostError, Requeue
+from popagent_testing.leased_work import CREATE, ENQUEUE, NOTE_EFFECT, REQUEST_STOP, WorkRow
 
 T = TypeVar("T")
 LIVE = ("queued", "running")
+# Leases end only when a rule ends them; and no statement runs out of time on a busy machine.
+WORK = LeasedRows("work", WorkRow, lease_s=600, beat_s=200)
 
 
 @dataclass
