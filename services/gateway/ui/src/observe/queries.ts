@@ -14,6 +14,7 @@ export interface TraceFilter {
 }
 
 const RUNNING_MS = 1_000;
+const AWAY_MS = 5_000;
 const LATE_MS = 2_000;
 /** Spans come in batches: what ended may still be on its way for so long. */
 const LATE_FOR_MS = 8_000;
@@ -34,8 +35,11 @@ export const tracesQuery = (filter: TraceFilter) =>
     // What happened while another screen was shown.
     staleTime: 0,
     // Asking again asks for every page that is shown: not for a long list.
-    refetchInterval: ({ state: { data } }) =>
-      data && data.pages.length <= MOST_PAGES_FOLLOWED && data.pages[0]?.items.some(isRunning) ? LATE_MS : false,
+    refetchInterval: ({ state: { data, error } }) => {
+      // No event tells that the store is back.
+      if (error) return AWAY_MS;
+      return data && data.pages.length <= MOST_PAGES_FOLLOWED && data.pages[0]?.items.some(isRunning) ? LATE_MS : false;
+    },
   });
 
 /** A trace, and how far the clock of the server is ahead of this one. */
