@@ -174,6 +174,8 @@ async def test_words_sent_into_a_dead_network_are_sent_once_or_given_back(
         await say(page, "before the cut")
         await ended(page)
 
+        # The page has also heard that the turn is over.
+        await expect(page.get_by_label("Running")).to_have_count(0)
         cable.unplug()
         await composer(page).fill("into the dark")
         await page.keyboard.press("Enter")

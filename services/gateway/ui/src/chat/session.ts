@@ -7,6 +7,7 @@ import type { SessionSummary, SessionView } from "../contracts";
 import { type Message, withNewest } from "./messages";
 import { CutError, type TurnChoice, transport } from "./transport";
 
+const NOT_SENT = "popagent could not be reached. Nothing was sent.";
 const PAGE = 50;
 const FIRST_WAIT_MS = 400;
 const LONGEST_WAIT_MS = 5_000;
@@ -265,12 +266,13 @@ export class ChatSession {
         // Nobody knows whether it arrived; the stored chat does.
         const found = await this.lookAgain();
         if (found === "locked") throw new Error("The key was refused before it was known whether this was sent.");
-        if (found === "missing" || !turn.wasTaken()) throw new Error("popagent could not be reached. Nothing was sent.");
+        if (found === "missing" || !turn.wasTaken()) throw new Error(NOT_SENT);
       }
     } catch (error) {
       this.chat.messages = before;
       this.chat.clearError();
-      this.set({ refused: { text, isEdit: edits !== null, sentence: sentence(error) } });
+      const isAway = error instanceof ApiError && error.status === 0;
+      this.set({ refused: { text, isEdit: edits !== null, sentence: isAway ? NOT_SENT : sentence(error) } });
       cut = null;
     } finally {
       this.submitting = false;
