@@ -23,8 +23,13 @@ from popagent_uistream import chunks as c
 from .conftest import Peer
 
 COMMAND = [sys.executable, "-c", "from popagent_cli.main import main; main(prog_name='popagent')"]
-# The terminal must be the process's own, so that Ctrl-C typed on it becomes a signal.
-ON_TERMINAL = [*COMMAND[:2], f"import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); {COMMAND[2]}"]
+# The terminal must be the process's own, so that Ctrl-C typed on it becomes a signal; and that is not ignored, as it is
+# by what a shell without job control started in the background, this test run perhaps.
+OWN_TERMINAL = (
+    "import fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGINT, signal.default_int_handler)"
+)
+ON_TERMINAL = [*COMMAND[:2], f"{OWN_TERMINAL}; {COMMAND[2]}"]
 LIMIT_S = 20.0
 PROMPT = "› "
 
