@@ -82,7 +82,7 @@ class ListSessions(Query[SessionList]):
 
 
 class GetSession(Query[SessionView]):
-    """Messages are paged from the newest; a page holds at most `limit` and about 700 kB.
+    """Messages are paged from the newest; a page holds at most `limit` and about 800 kB.
 
     At most one of `before`, `after` and `around` is given: ids of messages, of which the shown branch must hold the
     latter two. `around` is in the middle of its page.

@@ -332,3 +332,17 @@ async def test_a_page_stays_below_a_megabyte_however_large_the_messages_are(
     assert stored[1]["text"] == turn.text == character * length
     joined = await door.join(session, turn.view.turn_id)
     assert joined.message == turn.message
+
+
+async def test_a_page_around_the_largest_message_stays_below_a_megabyte_too(door: Door, model: ModelServer) -> None:
+    model.models = ModelList(fields={"context_length": 10_000_000})
+    session = new_id()
+    model.script(Reply(text="鷺" * 400_000, chunks=4), Reply(text="y" * 380_000, chunks=4))
+    giant = await door.say("write a book", session)
+    following = await door.say("and a shorter one", session)
+
+    view = await door.ask(GetSession(session_id=session, around=giant.view.message_id))
+
+    assert len(view.encode()) < 1_000_000
+    assert [message["id"] for message in view.messages][0] == giant.view.message_id
+    assert view.messages[-1]["id"] == following.view.message_id

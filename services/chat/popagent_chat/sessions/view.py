@@ -51,6 +51,7 @@ class Place:
 class _Page:
     messages: list[StoredMessage]
     is_end: bool
+    message_bytes: int = PAGE_BYTES
 
 
 NEWEST: Final = Place()
@@ -69,7 +70,7 @@ async def view_of(
     messages = page.messages
     return SessionView(
         **row.summary().model_dump(),
-        messages=await shown(conn, row.id, messages, PAGE_BYTES),
+        messages=await shown(conn, row.id, messages, page.message_bytes),
         previous_cursor=messages[0].id if messages and messages[0].parent_id else None,
         next_cursor=None if page.is_end or not messages else messages[-1].id,
     )
@@ -107,8 +108,10 @@ async def _page(conn: Connection, thread_id: str, place: Place, limit: int) -> _
     if field == "after":
         newer = await branches.NEWER.all(conn, thread_id, head, message.seq, limit, PAGE_BYTES, True)
         return _Page([*newer], is_end=not newer or newer[-1].is_last)
-    # Half of the bytes for each side, so that a giant on one side hides nothing of the other.
-    older = await threads.BRANCH.all(conn, thread_id, message_id, limit, PAGE_BYTES // 2)
-    newer = await branches.NEWER.all(conn, thread_id, head, message.seq, limit // 2, PAGE_BYTES // 2, False)
+    # Half of the bytes for each side, so that a giant on one side hides nothing of the other. It comes whatever its
+    # size is when it is the one that was asked for, and then has no more than its side.
+    half = PAGE_BYTES // 2
+    older = await threads.BRANCH.all(conn, thread_id, message_id, limit, half)
+    newer = await branches.NEWER.all(conn, thread_id, head, message.seq, limit // 2, half, False)
     together = [*older[max(0, len(older) + len(newer) - limit) :], *newer]
-    return _Page(together, is_end=together[-1].id == head)
+    return _Page(together, is_end=together[-1].id == head, message_bytes=half)
