@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from popagent_kit.settings import clone_root
-from popagent_kit.shared_settings import LONGEST_DOOR_DRAIN_S, LONGEST_TURN_GRACE_S
+from popagent_kit.settings import STARTED_BY_UP, clone_root
+from popagent_kit.shared_settings import LONGEST_DOOR_DRAIN_S, LONGEST_TURN_GRACE_S, ModelEndpointSettings
 from popagent_local import config
 from popagent_local.nats import find_binary
 from popagent_local.ports import free_port
@@ -31,7 +31,8 @@ ROOT = clone_root() or Path()
 BIN = Path(sys.executable).parent
 FILE = ROOT / "docker-compose.yml"
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
-GIVEN = {"POSTGRES_PASSWORD": "secret", "POPAGENT_MODEL_URL": "http://127.0.0.1:11434/v1"}
+GIVEN = {"POSTGRES_PASSWORD": "secret"}
+MODEL_URL = "http://127.0.0.1:11434/v1"
 OUR_NAMES = re.compile(r"POPAGENT_|.*DATABASE_URL$|NATS_URL$")
 
 
@@ -62,6 +63,14 @@ def test_what_is_missing_in_the_env_file_is_named(missing: str) -> None:
 
     assert done.returncode != 0
     assert missing in done.stderr
+
+
+@pytest.mark.parametrize("given", [{}, {"POPAGENT_MODEL_URL": MODEL_URL}])
+def test_a_model_may_be_named_or_left_to_the_page(given: dict[str, str]) -> None:
+    done = compose("config", "--format", "json", **GIVEN, **given)
+
+    chat = json.loads(done.stdout)["services"]["chat"]["environment"]
+    assert ModelEndpointSettings.load(environ=chat | {STARTED_BY_UP: "1"}).model_url == given.get("POPAGENT_MODEL_URL")
 
 
 def test_the_dockerfile_has_no_finding() -> None:
