@@ -344,5 +344,5 @@ async def test_a_page_around_the_largest_message_stays_below_a_megabyte_too(door
     view = await door.ask(GetSession(session_id=session, around=giant.view.message_id))
 
     assert len(view.encode()) < 1_000_000
-    assert [message["id"] for message in view.messages][0] == giant.view.message_id
+    assert view.messages[0]["id"] == giant.view.message_id
     assert view.messages[-1]["id"] == following.view.message_id

@@ -95,13 +95,15 @@ def ui_of(message: StoredMessage, siblings: list[str] | None, max_bytes: int) ->
 async def _page(conn: Connection, thread_id: str, place: Place, limit: int) -> _Page:
     named = place.named()
     if named is None:
-        return _Page(await threads.branch_page(conn, thread_id, None, limit, PAGE_BYTES), is_end=True)
+        head = await threads.HEAD.first(conn, thread_id)
+        return _Page(await threads.BRANCH.all(conn, thread_id, head, limit, PAGE_BYTES), is_end=True)
     field, message_id = named
     message = await threads.FIND.first(conn, thread_id, message_id) if is_client_id(message_id) else None
     if message is None:
         raise InvalidInputError("This names no stored message.", field=field)
     if field == "before":
-        return _Page(await threads.branch_page(conn, thread_id, message_id, limit, PAGE_BYTES), is_end=False)
+        older = await threads.BRANCH.all(conn, thread_id, message.parent_id, limit, PAGE_BYTES)
+        return _Page(older, is_end=False)
     head = await threads.HEAD.first(conn, thread_id)
     if not await branches.IS_ON_BRANCH.value(conn, thread_id, head, message.seq):
         raise OtherBranchError(field=field)

@@ -8,7 +8,6 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel
 
 from popagent_chat.threads.words import folded, said
-from popagent_db.pool import Connection
 from popagent_db.query import Query
 
 # All threads of the one person belong to this resource (CH-8).
@@ -125,21 +124,3 @@ def columns_of(message: dict[str, Any], *, parent_id: str | None, token_count: i
     """Return the columns that a UI message is stored with, below `parent_id`."""
     parts, metadata = message["parts"], message.get("metadata") or {}
     return message["id"], parent_id, message["role"], parts, metadata, token_count, folded(said(parts or []))
-
-
-async def branch_page(
-    conn: Connection, thread_id: str, before: str | None, limit: int, max_bytes: int
-) -> list[StoredMessage]:
-    """Return the newest messages of the branch in order; the oldest one's id asks for the page before.
-
-    Args:
-        before: Id of the oldest message already known, or None for the head.
-        limit: Most messages.
-        max_bytes: Of JSON text; one message is returned whatever its size.
-    """
-    if before is None:
-        start = await HEAD.first(conn, thread_id)
-    else:
-        known = await FIND.first(conn, thread_id, before)
-        start = known.parent_id if known else None
-    return await BRANCH.all(conn, thread_id, start, limit, max_bytes) if start else []
