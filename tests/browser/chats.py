@@ -22,11 +22,10 @@ def slowly(when: str, *, count: int = WORDS, delay_s: float = 0.01) -> Reply:
     return Reply(text=numbered(count), token_delay_s=delay_s, when=when, times=0)
 
 
-async def open_chat(page: Page, session: str | None = None) -> str:
-    """Open a chat by its address, a new one without an id; return its id, of a new one once it has one."""
+async def open_chat(page: Page, session: str | None = None) -> None:
+    """Open a chat by its address, a new one without an id."""
     await page.goto(f"/chat/{session or 'new'}")
     await expect(composer(page)).to_be_visible()
-    return session or ""
 
 
 async def say(page: Page, text: str) -> str:

@@ -12,6 +12,7 @@ from popagent_kit.ids import new_id
 from popagent_testing.model_replies import Reply
 from tests.browser.browser import Recorder
 from tests.browser.chats import answers, ended, open_chat, say
+from tests.browser.slow_texts import SLOW
 from tests.suite import Suite
 from tests.talk import Talk
 
@@ -35,21 +36,6 @@ HOSTILE: Final = {
     "math": "$$\\href{javascript:window.pwned=1}{x}$$ and $\\url{x}$",
     "diagram": '```mermaid\ngraph TD\nA["<img src=x onerror=window.pwned=1>"]\n```',
     "ansi": "\x1b[31mred\x1b[0m \x1b]8;;https://attacker.example\x07link\x1b]8;;\x07 \x07\x08\x00",
-}
-SLOW: Final = {
-    "20,000 brackets": "[" * 20_000,
-    "20,000 closed brackets": "[" * 10_000 + "]" * 10_000,
-    "20,000 links": "[a](" * 20_000,
-    "20,000 images": "![" * 20_000,
-    "20,000 stars": "*a " * 20_000,
-    "20,000 underscores": "_" * 20_000 + "a",
-    "20,000 quotes": ">" * 2_000 + " deep",
-    "20,000 backticks": "`" * 20_000 + "a",
-    "20,000 parts": "a ~~ " * 20_000,
-    "a deep list": "\n".join("  " * depth + "- x" for depth in range(300)),
-    "a wide table": "|" + "a|" * 300 + "\n|" + "-|" * 300 + "\n" + ("|" + "b|" * 300 + "\n") * 60,
-    "a long word": "w" * 200_000,
-    "many lines": "line\n" * 20_000,
 }
 
 

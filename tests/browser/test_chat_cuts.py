@@ -96,7 +96,6 @@ class Cable:
     """A TCP relay to the gateway: unplugged, open connections die and new ones are refused; frozen, no byte moves."""
 
     target: int
-    port: int = 0
     plugged: bool = True
     flows: asyncio.Event = field(default_factory=asyncio.Event)
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
@@ -126,13 +125,15 @@ class Cable:
 
 
 @asynccontextmanager
-async def cable_to(port: int) -> AsyncIterator[Cable]:
-    cable = Cable(port)
+async def cabled(suite: Suite, new_page: NewPage) -> AsyncIterator[tuple[Cable, Page]]:
+    """A page with a new chat at the other end of a cable."""
+    cable = Cable(suite.port)
     cable.flows.set()
     server = await asyncio.start_server(cable.relay, "127.0.0.1", 0)
-    cable.port = server.sockets[0].getsockname()[1]
     try:
-        yield cable
+        page = await new_page(base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        await open_chat(page)
+        yield cable, page
     finally:
         cable.unplug()
         server.close()
@@ -143,10 +144,7 @@ async def test_a_lost_network_is_said_and_the_answer_is_joined_again(
 ) -> None:
     recorder.forgive(*GONE)
     suite.model.script(slowly("cable", count=900))
-    async with cable_to(suite.port) as cable:
-        recorder.base_url = f"http://127.0.0.1:{cable.port}"
-        page = await new_page(base_url=recorder.base_url)
-        await open_chat(page)
+    async with cabled(suite, new_page) as (cable, page):
         await say(page, "pull the cable")
         await wait_for_words(page, 50)
 
@@ -167,10 +165,7 @@ async def test_words_sent_into_a_dead_network_are_sent_once_or_given_back(
 ) -> None:
     recorder.forgive(*GONE)
     suite.model.set_default(Reply(text="an answer"))
-    async with cable_to(suite.port) as cable:
-        recorder.base_url = f"http://127.0.0.1:{cable.port}"
-        page = await new_page(base_url=recorder.base_url)
-        await open_chat(page)
+    async with cabled(suite, new_page) as (cable, page):
         await say(page, "before the cut")
         await ended(page)
 
@@ -195,11 +190,7 @@ async def test_the_first_words_of_a_chat_are_given_back_when_they_did_not_arrive
 ) -> None:
     recorder.forgive(*GONE, "status of 404")
     suite.model.set_default(Reply(text="an answer"))
-    async with cable_to(suite.port) as cable:
-        recorder.base_url = f"http://127.0.0.1:{cable.port}"
-        page = await new_page(base_url=recorder.base_url)
-        await open_chat(page)
-
+    async with cabled(suite, new_page) as (cable, page):
         cable.unplug()
         await composer(page).fill("my very first words")
         await page.keyboard.press("Enter")
@@ -270,10 +261,7 @@ async def test_a_network_that_falls_silent_is_noticed_as_after_a_sleep(
 ) -> None:
     recorder.forgive(*GONE)
     suite.model.script(slowly("silent", count=3_500))
-    async with cable_to(suite.port) as cable:
-        recorder.base_url = f"http://127.0.0.1:{cable.port}"
-        page = await new_page(base_url=recorder.base_url)
-        await open_chat(page)
+    async with cabled(suite, new_page) as (cable, page):
         await say(page, "fall silent")
         await wait_for_words(page, 50)
 

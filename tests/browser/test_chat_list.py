@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from popagent_testing.model_replies import Reply
+from popagent_testing.suite_bus import until
 from tests.browser.browser import Recorder
 from tests.browser.chats import answers, composer, ended, fresh, open_chat, say
 from tests.suite import Suite
@@ -158,13 +159,10 @@ async def test_a_deleted_chat_comes_back_until_the_time_to_undo_is_over(
     # Leaving the page is no way to keep it.
     await page.goto("about:blank")
 
-    async with talk.http.stream("GET", f"/api/sessions/{session}") as gone:
-        status = gone.status_code
-    for _ in range(100):
-        if status == 404:
-            break
-        status = (await talk.http.get(f"/api/sessions/{session}")).status_code
-    assert status == 404
+    async def is_gone() -> bool:
+        return (await talk.http.get(f"/api/sessions/{session}")).status_code == 404
+
+    await until(is_gone)
 
 
 async def test_a_chat_is_saved_as_markdown_and_json(suite: Suite, page: Page) -> None:

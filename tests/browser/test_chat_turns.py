@@ -92,7 +92,7 @@ async def test_a_stopped_answer_keeps_its_text_and_can_go_on(suite: Suite, page:
 
 
 async def test_a_failed_answer_says_why_once_and_can_be_tried_again(suite: Suite, page: Page, axe: Axe) -> None:
-    suite.model.script(*[Reply(status=500, error="broken", when="fails once", times=3)])
+    suite.model.script(Reply(status=500, error="broken", when="fails once", times=3))
     await open_chat(page)
     await say(page, "this fails once")
     await ended(page, "Failed")

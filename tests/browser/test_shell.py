@@ -20,16 +20,10 @@ REFUSED = r"status of 40[14]"
 PALETTE = "Go to or do"
 
 
-def gate(page: Page) -> tuple[Callable[[str], Awaitable[None]], Callable[[], Awaitable[None]]]:
-    """The form that asks for the key: how it is filled in, and how it is sent."""
-
-    async def fill(key: str) -> None:
-        await page.get_by_label("Key", exact=True).fill(key)
-
-    async def send() -> None:
-        await page.get_by_role("button", name="Go in").click()
-
-    return fill, send
+async def go_in(page: Page, key: str) -> None:
+    """Answer the form that asks for the key."""
+    await page.get_by_label("Key", exact=True).fill(key)
+    await page.get_by_role("button", name="Go in").click()
 
 
 async def shell_is_there(page: Page) -> None:
@@ -58,13 +52,10 @@ async def test_a_stranger_is_asked_for_the_key_and_a_wrong_one_is_refused_in_wor
 ) -> None:
     recorder.forgive(REFUSED)
     page = await new_page(signed_in=False, path="/settings")
-    fill, send = gate(page)
 
-    await fill("not-the-key")
-    await send()
+    await go_in(page, "not-the-key")
     await expect(page.get_by_role("alert")).to_contain_text("This key is not valid.")
-    await fill(f"  {suite.key} ")
-    await send()
+    await go_in(page, f"  {suite.key} ")
 
     await shell_is_there(page)
     assert page.url.startswith(f"{suite.base_url}/settings")
@@ -79,14 +70,12 @@ async def test_a_key_that_was_changed_is_asked_for_where_the_reader_is(
     recorder.forgive(REFUSED)
     await page.goto("/settings")
     await settled(page)
-    fill, send = gate(page)
 
     await page.evaluate("localStorage.setItem('popagent.key', 'the key of yesterday')")
     await page.keyboard.press("g")
     await page.keyboard.press("o")
     await expect(page.get_by_role("alert")).to_contain_text("not valid any more")
-    await fill(suite.key)
-    await send()
+    await go_in(page, suite.key)
 
     await shell_is_there(page)
     await expect(page).to_have_url(re.compile("/observe"))

@@ -21,7 +21,7 @@ from popagent_kit.ids import new_id
 from popagent_testing.model_replies import Reply
 from tests.browser.chats import composer, say, wait_for_words
 from tests.browser.long_chats import CLIMB, article, seed
-from tests.browser.test_chat_content import SLOW
+from tests.browser.slow_texts import SLOW
 from tests.load.browsing import Memory, Tab, chrome, open_tab
 from tests.load.figures import Figures, percentile
 from tests.suite import Suite

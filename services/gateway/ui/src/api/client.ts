@@ -32,12 +32,14 @@ interface Options {
   body?: unknown;
   signal?: AbortSignal | undefined;
   headers?: Record<string, string>;
+  /** Carried out although the page is left. */
+  keepalive?: boolean;
 }
 
 /** Ask the gateway and return the response; anything but 2xx is thrown as ApiError. */
 export async function request(method: string, path: string, options: Options = {}): Promise<Response> {
   const headers: Record<string, string> = { ...keyHeaders(), ...options.headers };
-  const init: RequestInit = { method, headers, signal: options.signal ?? null };
+  const init: RequestInit = { method, headers, signal: options.signal ?? null, keepalive: options.keepalive ?? false };
   if (options.body !== undefined) {
     headers["content-type"] = "application/json";
     init.body = JSON.stringify(options.body);

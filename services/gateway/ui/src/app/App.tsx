@@ -1,6 +1,6 @@
 import { QueryClientProvider } from "@tanstack/react-query";
 import { Component, type ReactNode, Suspense, lazy, useEffect } from "react";
-import { Link, Redirect, Route, Switch } from "wouter";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { events } from "../api/events";
 import { ChatScreen } from "../chat/ChatScreen";
 import { KeyGate } from "./KeyGate";
@@ -16,7 +16,7 @@ export function App() {
       <KeyGate>
         <Follow />
         <Shell>
-          <Broken>
+          <BrokenScreen>
             <Suspense fallback={null}>
               <Switch>
                 <Route path="/">
@@ -40,7 +40,7 @@ export function App() {
                 </Route>
               </Switch>
             </Suspense>
-          </Broken>
+          </BrokenScreen>
         </Shell>
       </KeyGate>
     </QueryClientProvider>
@@ -60,7 +60,12 @@ function Follow() {
   return null;
 }
 
-/** A defect of one screen is said there; the rest of the page goes on. */
+/** A defect of one screen is said there; the others go on. */
+function BrokenScreen({ children }: { children: ReactNode }) {
+  const [location] = useLocation();
+  return <Broken key={location.split("/")[1]}>{children}</Broken>;
+}
+
 class Broken extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state = { error: null as Error | null };
 

@@ -1,14 +1,14 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useId, useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { Dialog } from "../ui/Dialog";
 import { useDebounced } from "../ui/useDebounced";
 import { Icon } from "../ui/Icon";
 import { type Command, spell, useAllCommands } from "./commands";
-import { api, query } from "../api/client";
-import type { SessionList } from "../contracts";
+import { nameOf, sessionsQuery } from "./queries";
 
 const SHOWN = 12;
+const CHATS_SHOWN = 8;
 const SEARCH_MS = 150;
 
 /** How well `text` answers `typed`: 0 not at all, more for earlier and denser matches of its letters in order. */
@@ -47,12 +47,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const onlyActions = typed.startsWith(">");
   const words = (onlyActions ? typed.slice(1) : typed).trim();
   const q = useDebounced(words, SEARCH_MS);
-  const chats = useQuery({
-    queryKey: ["palette", q],
-    queryFn: ({ signal }) => api.get<SessionList>(`/api/sessions${query({ q, limit: 8 })}`, signal),
+  const chats = useInfiniteQuery({
+    ...sessionsQuery({ q, workspaceId: null, archived: false }),
     enabled: !onlyActions,
     placeholderData: (before) => before,
-    staleTime: 5_000,
   });
   const id = useId();
 
@@ -71,9 +69,9 @@ export function Palette({ onClose }: { onClose: () => void }) {
     matching.sort((a, b) => groups.indexOf(a.group) - groups.indexOf(b.group));
     const found = onlyActions
       ? []
-      : (chats.data?.items ?? []).map((chat) => ({
+      : (chats.data?.pages[0]?.items ?? []).slice(0, CHATS_SHOWN).map((chat) => ({
           id: `chat ${chat.id}`,
-          title: chat.title || "New chat",
+          title: nameOf(chat),
           group: words ? "Chats" : "Recent chats",
           run: () => navigate(`/chat/${chat.id}`),
         }));

@@ -25,8 +25,9 @@ function set(next: readonly Command[]): void {
   for (const watcher of watchers) watcher();
 }
 
-/** Offer commands while the component is shown; the newest of an id is the one that runs. */
-export function useCommands(commands: Command[]): void {
+/** Offer commands while the component is shown, those that apply; the newest of an id is the one that runs. */
+export function useCommands(offered: (Command | false)[]): void {
+  const commands = offered.filter((command) => command !== false);
   const latest = useRef(commands);
   latest.current = commands;
   const shape = commands.map((command) => `${command.id}\n${command.title}\n${command.keys ?? ""}`).join("\n\n");

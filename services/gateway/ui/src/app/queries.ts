@@ -3,6 +3,7 @@ import { ApiError, api, query } from "../api/client";
 import type { Heard } from "../api/events";
 import type {
   AgentRuntimeView,
+  ModelConnectionView,
   ModelsView,
   SessionList,
   SessionSummary,
@@ -35,6 +36,10 @@ export function summaryOf(session: SessionView | SessionSummary): SessionSummary
   return summary;
 }
 
+export function nameOf(session: Pick<SessionSummary, "title">): string {
+  return session.title || "New chat";
+}
+
 /** Chats on their way out: whatever a list loads or hears meanwhile, they are not shown. */
 export const leaving = new Set<string>();
 
@@ -63,6 +68,14 @@ export const modelsQuery = queryOptions({
 export const settingsQuery = queryOptions({
   queryKey: ["settings", "agent-runtime"],
   queryFn: ({ signal }) => api.get<AgentRuntimeView>("/api/settings/agent-runtime", signal),
+});
+
+/** Which server answers. */
+export const connectionQuery = queryOptions({
+  queryKey: ["model-connection"],
+  queryFn: ({ signal }) => api.get<ModelConnectionView>("/api/models/connection", signal),
+  // Whether the model answers changes by itself.
+  staleTime: 0,
 });
 
 export const healthQuery = queryOptions({
@@ -103,7 +116,6 @@ export function follow(heard: Heard): void {
       case "turns-started":
       case "turns-ended":
         place(heard.event.session);
-        if (heard.name !== "sessions-changed") void client.invalidateQueries({ queryKey: ["traces"] });
         break;
       case "sessions-deleted":
         drop(heard.event.sessionId);
@@ -122,9 +134,10 @@ export function follow(heard: Heard): void {
   }
 }
 
-function askForModels(): void {
+/** Another model may answer now. */
+export function askForModels(): void {
   void client.invalidateQueries({ queryKey: modelsQuery.queryKey });
-  void client.invalidateQueries({ queryKey: ["model-connection"] });
+  void client.invalidateQueries({ queryKey: connectionQuery.queryKey });
 }
 
 function matches(session: SessionSummary, filter: SessionFilter): boolean {

@@ -193,7 +193,7 @@ function Stamp({
           ))}
         </p>
         <span className="line actions">
-          {meta.siblings && <Branches id={message.id} siblings={meta.siblings} onSwitch={actions.switchTo} />}
+          {meta.siblings && <Branches id={message.id} siblings={meta.siblings} canSwitch={canChange} onSwitch={actions.switchTo} />}
           {textOf(message) && <CopyButton text={textOf(message)} label="Copy the answer" />}
           <button
             type="button"

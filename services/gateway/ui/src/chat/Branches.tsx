@@ -4,10 +4,13 @@ import { Icon } from "../ui/Icon";
 export function Branches({
   id,
   siblings,
+  canSwitch,
   onSwitch,
 }: {
   id: string;
   siblings: string[];
+  /** Not while a turn runs. */
+  canSwitch: boolean;
   onSwitch: (messageId: string) => void;
 }) {
   const at = siblings.indexOf(id);
@@ -20,7 +23,7 @@ export function Branches({
         className="btn plain dense square"
         aria-label={label}
         title={label}
-        disabled={!to}
+        disabled={!to || !canSwitch}
         onClick={() => to && onSwitch(to)}
       >
         <Icon name={name} />

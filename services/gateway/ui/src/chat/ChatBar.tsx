@@ -2,13 +2,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { useCommands } from "../app/commands";
-import { workspacesQuery } from "../app/queries";
+import { nameOf, workspacesQuery } from "../app/queries";
 import { Icon } from "../ui/Icon";
 import { attempt } from "../ui/attempt";
 import { useTitle } from "../ui/useTitle";
 import { RenameDialog } from "./RenameDialog";
 import { SessionMenu } from "./SessionMenu";
-import { archive, download, nameOf } from "./sessionActions";
+import { archive, download } from "./sessionActions";
 import type { SessionState } from "./session";
 
 /** The head of an open chat: its name, its workspace, and what can be done with it. */

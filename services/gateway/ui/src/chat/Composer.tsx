@@ -3,6 +3,7 @@ import { type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
 import { modelsQuery, workspacesQuery } from "../app/queries";
 import { Icon, StopIcon } from "../ui/Icon";
 import { Menu } from "../ui/Menu";
+import { COARSE, useMedia } from "../ui/media";
 
 const LONGEST = 200_000;
 
@@ -23,12 +24,12 @@ export interface ComposerProps {
   notice: ReactNode;
 }
 
-/** Where a person writes; what is written stays on this device until it was taken. */
+/** Where a person writes; what is written stays on this device until it is sent. */
 export function Composer(props: ComposerProps) {
   const { text, onText, onSend, isRunning, isStopping, blocked } = props;
   const field = useRef<HTMLTextAreaElement>(null);
   const canSend = text.trim() !== "" && !isRunning && blocked === null && text.length <= LONGEST;
-  const isTouch = matchMedia("(pointer: coarse)").matches;
+  const isTouch = useMedia(COARSE);
 
   useEffect(() => {
     if (!isTouch) field.current?.focus();

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore
 import { Link } from "wouter";
 import { useCommands } from "../app/commands";
 import { Icon } from "../ui/Icon";
+import { Skeletons } from "../ui/Skeletons";
 import { StateGlyph } from "../ui/StateGlyph";
 import { attempt } from "../ui/attempt";
 import { ModelNotice } from "../welcome/ModelNotice";
@@ -35,6 +36,7 @@ export function Conversation({
   const state = useSyncExternalStore(session.watch, session.snapshot);
   const { messages, status } = useChat({ chat: session.chat, throttle: THROTTLE_MS });
   const runs = state.summary?.runningTurnId != null || status === "submitted" || status === "streaming";
+  const isOutOfReach = state.isCut && status !== "streaming";
   // What is kept on this device for this chat.
   const own = isNew ? NEW_CHAT : session.id;
   const [text, setText] = useState(() => draft(own));
@@ -99,32 +101,23 @@ export function Conversation({
   );
 
   const isArchived = state.summary?.archivedAt != null;
+  const blocked = isArchived
+    ? "This chat is archived. Restore it to go on."
+    : isOutOfReach
+      ? "Connection lost. What you write is kept."
+      : null;
   const lastAnswer = messages.findLast((message) => message.role === "assistant");
   useCommands([
-    ...(runs
-      ? [{ id: "chat stop", title: "Stop the turn", group: "Do" as const, keys: "shift+escape", run: stop }]
-      : []),
-    ...(isNew
-      ? []
-      : [
-          {
-            id: "chat find",
-            title: "Search in this chat",
-            group: "Do" as const,
-            keys: "/",
-            run: () => setSearching(true),
-          },
-        ]),
-    ...(lastAnswer && !runs && !isArchived
-      ? [
-          {
-            id: "chat regenerate",
-            title: "Write the last answer again",
-            group: "Do" as const,
-            run: () => actions.regenerate(lastAnswer.id),
-          },
-        ]
-      : []),
+    runs && { id: "chat stop", title: "Stop the turn", group: "Do", keys: "shift+escape", run: stop },
+    !isNew && { id: "chat find", title: "Search in this chat", group: "Do", keys: "/", run: () => setSearching(true) },
+    lastAnswer !== undefined &&
+      !runs &&
+      !isArchived && {
+        id: "chat regenerate",
+        title: "Write the last answer again",
+        group: "Do",
+        run: () => actions.regenerate(lastAnswer.id),
+      },
     {
       id: "chat write",
       title: "To the composer",
@@ -160,7 +153,7 @@ export function Conversation({
     <main className="main">
       <ChatBar state={state} isNew={isNew} onSearch={() => setSearching(true)} />
       {searching && !isNew && <InChatSearch session={session} onClose={() => setSearching(false)} onReveal={stick.release} />}
-      {state.isCut && status !== "streaming" && (
+      {isOutOfReach && (
         <div className="notice wait" role="status">
           <StateGlyph state="running" />
           <span>Connection lost. The answer goes on; joining it again…</span>
@@ -168,7 +161,7 @@ export function Conversation({
       )}
       <div className="scroll talk-scroll" ref={scroller} role="log" aria-label="Conversation" aria-live="off" tabIndex={0}>
         <div className="talk" ref={content}>
-          {state.phase === "loading" && <Skeletons />}
+          {state.phase === "loading" && <Skeletons count={4} what="the chat" />}
           {state.phase === "failed" && (
             <div className="empty" role="alert">
               <h2>This chat could not be loaded</h2>
@@ -217,7 +210,7 @@ export function Conversation({
           onStop={stop}
           isRunning={runs}
           isStopping={state.isStopping}
-          blocked={isArchived ? "This chat is archived. Restore it to go on." : null}
+          blocked={blocked}
           model={model}
           onModel={(chosen) => {
             setModel(chosen);
@@ -260,17 +253,6 @@ function Waiting() {
           The orchestrator reads your message… <Elapsed />
         </p>
       </div>
-    </div>
-  );
-}
-
-function Skeletons() {
-  return (
-    <div className="skeletons" aria-hidden="true">
-      <div className="skeleton block" />
-      <div className="skeleton" />
-      <div className="skeleton" />
-      <div className="skeleton short" />
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
-import { connectionQuery } from "../settings/connection";
+import { useState } from "react";
+import { connectionQuery } from "../app/queries";
+import { useNow } from "../ui/useNow";
 import { duration } from "../ui/words";
 
 const SAID_AFTER_MS = 3_000;
@@ -8,14 +9,9 @@ const EXPLAINED_AFTER_MS = 12_000;
 
 /** How long nothing new has been seen; of the embedded model, also why that is nothing to worry about. */
 export function Elapsed() {
-  const [since] = useState(() => Date.now());
-  const [now, setNow] = useState(since);
-  const connection = useQuery({ ...connectionQuery, enabled: now - since > SAID_AFTER_MS });
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1_000);
-    return () => clearInterval(timer);
-  }, []);
-  const took = now - since;
+  const [since] = useState(Date.now);
+  const took = useNow(true) - since;
+  const connection = useQuery({ ...connectionQuery, enabled: took > EXPLAINED_AFTER_MS });
   if (took < SAID_AFTER_MS) return null;
   const isEmbedded = connection.data?.source === "embedded";
   return (

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { api, query, sentence } from "../api/client";
 import { attempt } from "../ui/attempt";
 import { Icon } from "../ui/Icon";
@@ -38,7 +38,6 @@ export function InChatSearch({
     setAt((index + hits.length) % hits.length);
     await attempt(show(session, hit.messageId, onReveal));
   };
-  useEffect(() => setAt(0), [q]);
   return (
     <search className="in-chat">
       <div className="line">
@@ -50,7 +49,10 @@ export function InChatSearch({
           aria-label="Search in this chat"
           placeholder="Search in this chat"
           value={typed}
-          onChange={(event) => setTyped(event.target.value)}
+          onChange={(event) => {
+            setTyped(event.target.value);
+            setAt(0);
+          }}
           onKeyDown={(event) => {
             if (event.key === "Enter") void go(event.shiftKey ? at - 1 : at);
             else if (event.key === "ArrowDown") void go(at + 1);

@@ -25,7 +25,7 @@ export function RenameDialog({ session, onClose }: { session: SessionSummary; on
       const conflict = failure instanceof ApiError && failure.code === "revision_conflict";
       const stored = conflict ? (failure.body["session"] as SessionSummary | undefined) : undefined;
       if (!stored || stored.revision === against) throw failure;
-      place(stored);
+      place(summaryOf(stored));
       setRevision(stored.revision);
       // Only the name is asked about; another change of the chat is no reason to ask.
       if (stored.title === seen.title || stored.title === wanted) return save(stored.revision);

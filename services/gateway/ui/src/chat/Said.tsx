@@ -46,7 +46,7 @@ export const Said = memo(function Said({
             {clock(createdAt)}
           </time>
         )}
-        {siblings && <Branches id={message.id} siblings={siblings} onSwitch={actions.switchTo} />}
+        {siblings && <Branches id={message.id} siblings={siblings} canSwitch={canEdit} onSwitch={actions.switchTo} />}
         <span className="line end quiet">
           <CopyButton text={text} label="Copy what you said" />
           <button

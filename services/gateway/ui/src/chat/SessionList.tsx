@@ -3,16 +3,16 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { sentence } from "../api/client";
 import { useCommands } from "../app/commands";
-import { sessionsQuery, workspacesQuery } from "../app/queries";
+import { nameOf, sessionsQuery, workspacesQuery } from "../app/queries";
 import type { SessionItem } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { useDebounced } from "../ui/useDebounced";
 import { Menu } from "../ui/Menu";
+import { Skeletons } from "../ui/Skeletons";
 import { StateGlyph } from "../ui/StateGlyph";
 import { exactly, period, when } from "../ui/words";
 import { Marked } from "./Marked";
 import { SessionMenu } from "./SessionMenu";
-import { nameOf } from "./sessionActions";
 
 const SEARCH_MS = 200;
 
@@ -142,11 +142,7 @@ export function SessionList({ openId }: { openId: string | null }) {
             </button>
           </div>
         ) : list.isPending ? (
-          <div className="skeletons" aria-hidden="true">
-            {[1, 2, 3, 4, 5].map((n) => (
-              <div key={n} className="skeleton" />
-            ))}
-          </div>
+          <Skeletons count={5} what="the chats" />
         ) : items.length === 0 ? (
           <Empty q={q} archived={archived} isFiltered={workspaceId !== null} />
         ) : (

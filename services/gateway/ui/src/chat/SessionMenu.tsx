@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { useLocation } from "wouter";
+import { nameOf } from "../app/queries";
 import type { SessionSummary } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { Menu } from "../ui/Menu";
@@ -8,7 +9,7 @@ import { copy } from "../ui/CopyButton";
 import { PHONE } from "../ui/media";
 import { say } from "../ui/toasts";
 import { RenameDialog } from "./RenameDialog";
-import { archive, deleteSoon, download, nameOf } from "./sessionActions";
+import { archive, deleteSoon, download } from "./sessionActions";
 
 /** What can be done with a chat as a whole. */
 export function SessionMenu({

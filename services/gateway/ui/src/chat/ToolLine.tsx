@@ -2,7 +2,7 @@ import { memo, useId, useMemo, useState } from "react";
 import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
-import { duration } from "../ui/words";
+import { duration, plural } from "../ui/words";
 import type { ToolCall } from "./messages";
 
 const FIRST_LINES = 20;
@@ -28,7 +28,7 @@ export const ToolLine = memo(
         <b>{call.name}</b>
         <span className="cut">{gist(call.input)}</span>
         <span className="xs faint end nowrap">
-          {failed ? <span className="is-fail">error</span> : isRunning ? "running" : size(call.output)}
+          {failed ? <span className="is-fail">error</span> : isRunning ? "running" : lines(call.output)}
           {call.durationMs !== null && ` · ${duration(call.durationMs)}`}
         </span>
         <Icon name={open ? "down" : "right"} />
@@ -86,9 +86,8 @@ function gist(input: unknown): string {
     .join(" · ");
 }
 
-function size(output: unknown): string {
+function lines(output: unknown): string {
   const text = shown(output);
   if (text === "") return "nothing";
-  const lines = text.replace(/\n$/, "").split("\n").length;
-  return lines === 1 ? "1 line" : `${lines} lines`;
+  return plural(text.replace(/\n$/, "").split("\n").length, "line");
 }

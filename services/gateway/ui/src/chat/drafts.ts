@@ -1,4 +1,4 @@
-import { store, stored } from "../ui/stored";
+import { forget, store, stored } from "../ui/stored";
 
 /** What belongs to one chat and was not sent yet, kept on this device: the words, and the chosen model. */
 const DRAFT = "popagent.draft.";
@@ -18,6 +18,9 @@ export function adoptNew(chat: string): void {
   keepModel(chat, chosenModel(NEW_CHAT));
   forgetChat(NEW_CHAT);
 }
+
+/** Forget all that was written and not sent. */
+export const forgetDrafts = (): void => forget(DRAFT);
 
 /** Forget a chat that is gone. */
 export function forgetChat(chat: string): void {

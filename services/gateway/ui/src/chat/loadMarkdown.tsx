@@ -12,7 +12,7 @@ let loading: Promise<Renderer> | null = null;
 
 /** Fetch the renderer; over a network that is away it is tried again, and then the plain text stays. */
 export function loadMarkdown(): Promise<Renderer> {
-  loading ??= attempt(ATTEMPTS);
+  loading ??= fetchRenderer(ATTEMPTS);
   return loading;
 }
 
@@ -28,13 +28,13 @@ export function loadMarkdownWhenIdle(): () => void {
   return () => cancelIdleCallback(idle);
 }
 
-async function attempt(left: number): Promise<Renderer> {
+async function fetchRenderer(left: number): Promise<Renderer> {
   try {
     return await import("./Markdown");
   } catch {
     if (left > 1) {
       await new Promise((resolve) => setTimeout(resolve, WAIT_MS * (ATTEMPTS - left + 1)));
-      return attempt(left - 1);
+      return fetchRenderer(left - 1);
     }
     return { default: Plain };
   }

@@ -1,7 +1,6 @@
 import { Chat } from "@ai-sdk/react";
 import { ApiError, api, query, sentence } from "../api/client";
-import { type Heard, events } from "../api/events";
-import { onKeyChange } from "../api/key";
+import type { Heard } from "../api/events";
 import { place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
 import { type Message, withNewest } from "./messages";
@@ -54,7 +53,7 @@ export class ChatSession {
   private queued: Promise<void> | null = null;
   /** Rises when a turn begins to be read here: what was asked for before that is older than what is shown. */
   private epoch = 0;
-  private wakeUp: (() => void) | null = null;
+  private readonly waiting = new Set<() => void>();
   /** Nothing of it is stored yet. */
   private isUnstored: boolean;
 
@@ -217,7 +216,9 @@ export class ChatSession {
 
   /** Leave an older part of the chat. */
   async toNewest(): Promise<void> {
-    if (this.state.hasNewer) await this.reload();
+    if (!this.state.hasNewer) return;
+    await this.reload();
+    if (this.state.summary?.runningTurnId) void this.follow();
   }
 
   // Turns
@@ -226,6 +227,7 @@ export class ChatSession {
   async send(text: string, choice: Omit<TurnChoice, "edits">, edits: string | null = null): Promise<void> {
     const id = crypto.randomUUID();
     await this.submit(text, edits, {
+      names: edits,
       start: () => {
         const shown = this.chat.messages;
         if (edits) this.chat.messages = shown.slice(0, shown.findIndex((message) => message.id === edits));
@@ -240,6 +242,7 @@ export class ChatSession {
   async regenerate(messageId: string, model: string | null): Promise<void> {
     const body: TurnChoice = { model, workspaceId: null, edits: null };
     await this.submit("", null, {
+      names: messageId,
       start: () => this.chat.regenerate({ messageId, body }),
       wasTaken: () => this.state.summary?.runningTurnId != null,
     });
@@ -248,17 +251,20 @@ export class ChatSession {
   private async submit(
     text: string,
     edits: string | null,
-    turn: { start: () => Promise<void>; wasTaken: () => boolean },
+    turn: { names: string | null; start: () => Promise<void>; wasTaken: () => boolean },
   ): Promise<void> {
     if (this.isBusy) return;
     this.submitting = true;
-    this.set({ refused: null });
+    this.set({ refused: null, isStopping: false });
     let before = this.chat.messages;
     let cut: CutError | null = null;
     try {
-      // What stands above the words goes with them: it must be there, down to the newest.
-      await (this.state.hasNewer ? this.reload() : this.loading);
+      // What stands above new words goes with them: it must be there, down to the newest. What names a message leaves
+      // all below it behind.
+      await (this.state.hasNewer && !turn.names ? this.reload() : this.loading);
       before = this.chat.messages;
+      this.nextCursor = null;
+      this.set({ hasNewer: false });
       const outcome = await this.read(turn.start);
       cut = outcome.cut;
       if (outcome.refusal) throw outcome.refusal;
@@ -316,7 +322,7 @@ export class ChatSession {
         const startedAt = performance.now();
         const { cut, refusal } = await this.read(() => this.chat.resumeStream());
         // Another key opens the chat again.
-        if (refusal?.status === 401) return this.set({ isCut: false });
+        if (refusal?.status === 401) return this.set({ isCut: false, isStopping: false });
         if (!cut && (!refusal || refusal.status === 404)) break;
         this.set({ isCut: true });
         if (performance.now() - startedAt > LONGEST_WAIT_MS) wait = FIRST_WAIT_MS;
@@ -346,18 +352,23 @@ export class ChatSession {
     if (found === "stored" && this.state.summary?.runningTurnId) void this.follow();
   }
 
+  /** Wait, but no longer than until there is a network or news; more than one may wait. */
   private pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.wakeUp?.(), ms);
       const done = () => {
         clearTimeout(timer);
         removeEventListener("online", done);
-        this.wakeUp = null;
+        this.waiting.delete(done);
         resolve();
       };
-      this.wakeUp = done;
+      const timer = setTimeout(done, ms);
       addEventListener("online", done);
+      this.waiting.add(done);
     });
+  }
+
+  private wakeUp(): void {
+    for (const done of [...this.waiting]) done();
   }
 
   /** Ask the turn to stop; its stamp says when it has. */
@@ -405,8 +416,8 @@ export class ChatSession {
 
   hear(heard: Heard): void {
     if (heard.kind === "resync") {
-      this.wakeUp?.();
-      if (!this.isBusy && this.state.phase !== "loading") void this.open();
+      this.wakeUp();
+      if (this.state.phase !== "loading") this.openUnlessRead();
     } else if (heard.kind === "event") {
       switch (heard.name) {
         case "sessions-deleted":
@@ -426,34 +437,12 @@ export class ChatSession {
     const isNews = known?.updatedAt !== summary.updatedAt || known.revision !== summary.revision;
     this.isUnstored = false;
     this.set({ summary });
-    this.wakeUp?.();
-    if (isNews && !this.isBusy) void this.open();
+    this.wakeUp();
+    if (isNews) this.openUnlessRead();
+  }
+
+  /** Show what is new, but not to somebody who reads an older part, nor over a stream. */
+  private openUnlessRead(): void {
+    if (!this.isBusy && !this.state.hasNewer) void this.open();
   }
 }
-
-// The chats that were opened last stay, with their streams, while the person looks at another.
-const KEPT = 6;
-const open = new Map<string, ChatSession>();
-
-/** The chat of this id; `isNew` when it was made here and nothing of it is stored yet. */
-export function chatSession(id: string, isNew = false): ChatSession {
-  const known = open.get(id);
-  const session = known ?? new ChatSession(id, isNew);
-  open.delete(id);
-  open.set(id, session);
-  for (const [old, each] of open) {
-    if (open.size <= KEPT) break;
-    if (each.isBusy || each === session) continue;
-    open.delete(old);
-  }
-  return session;
-}
-
-events.hear((heard) => {
-  for (const session of open.values()) session.hear(heard);
-});
-
-// What was refused with the old key is asked for with the new one.
-onKeyChange(() => {
-  for (const session of open.values()) session.hear({ kind: "resync" });
-});

@@ -1,14 +1,10 @@
 import { ApiError, api, request, sentence } from "../api/client";
-import { keyHeaders } from "../api/key";
-import { client, drop, leaving, place, summaryOf } from "../app/queries";
+import { client, drop, leaving, nameOf, place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
+import { attempt } from "../ui/attempt";
 import { say } from "../ui/toasts";
 import { forgetChat } from "./drafts";
 import { lastChat, setLastChat } from "./lastChat";
-
-export function nameOf(session: Pick<SessionSummary, "title">): string {
-  return session.title || "New chat";
-}
 
 export async function archive(session: SessionSummary, archived: boolean): Promise<void> {
   const change = async (revision: number) =>
@@ -24,7 +20,7 @@ export async function archive(session: SessionSummary, archived: boolean): Promi
   place(changed);
   say(archived ? `“${nameOf(session)}” is archived.` : `“${nameOf(session)}” is back in the list.`, {
     label: "Undo",
-    run: () => void archive(changed, !archived).catch((error: unknown) => say(sentence(error))),
+    run: () => void attempt(archive(changed, !archived)),
   });
 }
 
@@ -43,12 +39,12 @@ export function deleteSoon(session: SessionSummary): void {
   };
   finishing.set(id, (keepalive) => {
     finishing.delete(id);
-    fetch(`/api/sessions/${id}`, { method: "DELETE", headers: keyHeaders(), keepalive }).then(
-      (response) => {
-        if (response.ok || response.status === 404) forgetChat(id);
-        else back(response.status === 409 ? "its turn does not stop." : `the server answered ${response.status}.`);
+    request("DELETE", `/api/sessions/${id}`, { keepalive }).then(
+      () => forgetChat(id),
+      (error: unknown) => {
+        if (error instanceof ApiError && error.status === 404) forgetChat(id);
+        else back(sentence(error));
       },
-      () => back("popagent does not answer."),
     );
   });
   const undo = () => {

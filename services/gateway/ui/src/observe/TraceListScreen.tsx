@@ -1,15 +1,17 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { type FormEvent, useCallback, useRef, useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
-import { isAway, query, sentence } from "../api/client";
+import { query } from "../api/client";
 import { useCommands } from "../app/commands";
 import { client, knownSession, sessionsQuery } from "../app/queries";
 import type { TraceSummary } from "../contracts";
 import { Icon } from "../ui/Icon";
+import { Skeletons } from "../ui/Skeletons";
 import { clock, count, duration, exactly, when } from "../ui/words";
 import { useTitle } from "../ui/useTitle";
+import { useNow } from "../ui/useNow";
 import { TraceState, traceState } from "./TraceState";
-import { type TraceFilter, isRunning, pasted, tracesQuery, useAfterTurns, useNow } from "./queries";
+import { type TraceFilter, isRunning, pasted, storeTrouble, tracesQuery, useAfterTurns } from "./queries";
 
 const STATES: { value: TraceFilter["status"]; label: string }[] = [
   { value: null, label: "All" },
@@ -93,7 +95,7 @@ function Search() {
       if (only) navigate(`/observe/traces/${only.traceId}`);
       else navigate(`/observe${query(items.length ? { turn: found.id } : { session: found.id })}`);
     } catch (failure) {
-      setError(isAway(failure) ? "Store unreachable; work goes on." : sentence(failure));
+      setError(storeTrouble(failure));
     }
   };
 
@@ -150,7 +152,7 @@ function List({ filter, filtered }: { filter: TraceFilter; filtered: boolean }) 
         <div className="notice wait" role="alert">
           <Icon name="alert" />
           <span className="grow">
-            {isAway(trouble) ? "Store unreachable; work goes on." : sentence(trouble)}
+            {storeTrouble(trouble)}
             {traces.data && ` This is what was known at ${clock(new Date(traces.dataUpdatedAt).toISOString())}.`}
           </span>
           <button type="button" className="btn dense" disabled={traces.isFetching} onClick={() => void refetch()}>
@@ -158,7 +160,7 @@ function List({ filter, filtered }: { filter: TraceFilter; filtered: boolean }) 
           </button>
         </div>
       )}
-      {!traces.data && (trouble ? <Nothing /> : <Skeletons />)}
+      {!traces.data && (trouble ? <Nothing /> : <Skeletons count={8} what="the traces" className="trace-skeleton" />)}
       {traces.data && items.length === 0 && <Empty filtered={filtered} />}
       {newest && !filtered && now - Date.parse(newest.startedAt) > DAY_MS && (
         <p className="trace-quiet">No turns in 24 h. These are older.</p>
@@ -228,16 +230,6 @@ function Figure({ value, unit }: { value: string; unit: string }) {
       {value}
       <span className="unit"> {unit}</span>
     </>
-  );
-}
-
-function Skeletons() {
-  return (
-    <div className="skeletons" role="status" aria-busy="true" aria-label="Loading the traces">
-      {[...Array(8).keys()].map((index) => (
-        <div key={index} className="skeleton trace-skeleton" />
-      ))}
-    </div>
   );
 }
 

@@ -1,20 +1,22 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo, useRef } from "react";
 import { Link, useLocation, useSearch } from "wouter";
-import { ApiError, isAway, query, sentence } from "../api/client";
+import { ApiError, isAway, query } from "../api/client";
 import { useCommands } from "../app/commands";
 import { knownSession, sessionsQuery } from "../app/queries";
 import type { TraceView } from "../contracts";
 import { Dialog } from "../ui/Dialog";
 import { Icon } from "../ui/Icon";
+import { Skeletons } from "../ui/Skeletons";
 import { WIDE, useMedia } from "../ui/media";
 import { clock, count, duration, plural } from "../ui/words";
 import { useTitle } from "../ui/useTitle";
+import { useNow } from "../ui/useNow";
 import { SpanFacts, TraceFacts } from "./Facts";
 import { TraceLogs } from "./TraceLogs";
 import { TraceState, traceState } from "./TraceState";
 import { Waterfall } from "./Waterfall";
-import { type SeenTrace, isRunning, traceQuery, useNow } from "./queries";
+import { type SeenTrace, isRunning, storeTrouble, traceQuery } from "./queries";
 import { treeOf } from "./waterfall";
 
 const TRACE_ID = /^[0-9a-f]{32}$/;
@@ -33,12 +35,9 @@ export function TraceScreen({ id }: { id: string }) {
       {!isId || seen.isError || (seen.failureReason && isAway(seen.failureReason)) ? (
         <Missing error={isId ? (seen.failureReason ?? seen.error) : null} asking={seen.isFetching} again={() => void seen.refetch()} />
       ) : (
-        <div className="skeletons" role="status" aria-busy="true" aria-label="Loading the trace">
+        <Skeletons count={9} what="the trace">
           {seen.failureCount > 0 && <p className="dim">Not stored yet; looking again…</p>}
-          {[...Array(9).keys()].map((index) => (
-            <div key={index} className="skeleton" />
-          ))}
-        </div>
+        </Skeletons>
       )}
     </main>
   );
@@ -57,7 +56,7 @@ function Missing({ error, asking, again }: { error: unknown; asking: boolean; ag
   const gone = error === null || (error instanceof ApiError && error.status === 404);
   return (
     <div className="empty" role="alert">
-      <h2>{gone ? "This trace is not here" : isAway(error) ? "Store unreachable; work goes on." : sentence(error)}</h2>
+      <h2>{gone ? "This trace is not here" : storeTrouble(error)}</h2>
       <p>
         {gone
           ? "It is older than what is kept, or it was never stored."
@@ -140,7 +139,7 @@ function Trace({ seen, trouble, at }: { seen: SeenTrace; trouble: Error | null; 
         <div className="notice wait" role="alert">
           <Icon name="alert" />
           <span>
-            {isAway(trouble) ? "Store unreachable; work goes on." : sentence(trouble)} This is what was known at{" "}
+            {storeTrouble(trouble)} This is what was known at{" "}
             {clock(new Date(at).toISOString())}.
           </span>
         </div>

@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
-import { ApiError, api, query, request } from "../api/client";
+import { useEffect } from "react";
+import { api, ApiError, isAway, query, request, sentence } from "../api/client";
 import { events } from "../api/events";
 import type { TraceList, TraceSummary, TraceView } from "../contracts";
 
@@ -23,6 +23,11 @@ const MOST_PAGES_FOLLOWED = 3;
 
 export function isRunning(trace: { status: TraceSummary["status"] }): boolean {
   return trace.status === "running";
+}
+
+/** Why the store did not answer; a store that is away stops no work. */
+export function storeTrouble(error: unknown): string {
+  return isAway(error) ? "Store unreachable; work goes on." : sentence(error);
 }
 
 export const tracesQuery = (filter: TraceFilter) =>
@@ -95,18 +100,6 @@ export function useAfterTurns(call: () => void): void {
       forget();
     };
   }, [call]);
-}
-
-/** The time in milliseconds, a second at a time while `ticking`. */
-export function useNow(ticking: boolean): number {
-  const [now, setNow] = useState(Date.now);
-  useEffect(() => {
-    if (!ticking) return;
-    setNow(Date.now());
-    const timer = setInterval(() => setNow(Date.now()), 1_000);
-    return () => clearInterval(timer);
-  }, [ticking]);
-  return now;
 }
 
 /** What somebody pasted: a trace, or else the id of a turn or a chat; an address counts by its last part. */

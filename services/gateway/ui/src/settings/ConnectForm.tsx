@@ -1,13 +1,14 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { ApiError, api, request, sentence } from "../api/client";
-import { client, healthQuery, modelsQuery } from "../app/queries";
+import { client, connectionQuery, healthQuery, modelsQuery } from "../app/queries";
 import type { ConnectionTestView, DetectedServer, ModelConnectionView } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
 import { say } from "../ui/toasts";
 import { duration, plural } from "../ui/words";
-import { connectionQuery, detectQuery, keyField, keyOf } from "./connection";
+import { useNow } from "../ui/useNow";
+import { detectQuery, keyField, keyOf } from "./connection";
 
 /** Connect any OpenAI-compatible server: found on this machine or typed, tried, then saved. */
 export function ConnectForm({ view }: { view: ModelConnectionView }) {
@@ -250,12 +251,7 @@ function Result({ test, onModel }: { test: ReturnType<typeof useTest>; onModel: 
 const LONGEST_MS = 15_000;
 
 function Waiting({ since, onCancel }: { since: number; onCancel: () => void }) {
-  const [now, setNow] = useState(since);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 200);
-    return () => clearInterval(timer);
-  }, []);
-  const took = Math.max(0, now - since);
+  const took = Math.max(0, useNow(true, 200) - since);
   return (
     <div className="remark">
       <div className="grow">

@@ -3,9 +3,9 @@ import { type FormEvent, useState, useSyncExternalStore } from "react";
 import { key, onKeyChange, setKey } from "../api/key";
 import { tryKey } from "../app/KeyGate";
 import { client, workspacesQuery } from "../app/queries";
+import { forgetDrafts } from "../chat/drafts";
 import { Confirm } from "../ui/Dialog";
 import { Icon } from "../ui/Icon";
-import { forget } from "../ui/stored";
 import { say } from "../ui/toasts";
 
 const SHOWN = 4;
@@ -58,7 +58,7 @@ export function Key() {
           onConfirm={() => {
             setKey("");
             // What was written and not sent is the same person's.
-            forget("popagent.draft.");
+            forgetDrafts();
             client.clear();
             location.assign("/");
           }}

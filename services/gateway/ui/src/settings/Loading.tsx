@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { sentence } from "../api/client";
 import { Icon } from "../ui/Icon";
+import { Skeletons } from "../ui/Skeletons";
 
 /** Skeletons until something is known; what failed says so, above what was known before. */
 export function Loading<T>({
@@ -30,11 +31,7 @@ export function Loading<T>({
       {query.data !== undefined
         ? children(query.data)
         : !trouble && (
-            <div className="skeletons" role="status" aria-busy="true" aria-label={`Loading ${what}`}>
-              {[...Array(4).keys()].map((index) => (
-                <div key={index} className="skeleton" />
-              ))}
-            </div>
+            <Skeletons count={4} what={what} />
           )}
     </>
   );

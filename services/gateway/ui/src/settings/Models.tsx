@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, sentence } from "../api/client";
-import { client, modelsQuery, settingsQuery } from "../app/queries";
+import { client, connectionQuery, modelsQuery, settingsQuery } from "../app/queries";
 import type { ModelConnectionView } from "../contracts";
 import { Confirm } from "../ui/Dialog";
 import { StateGlyph } from "../ui/StateGlyph";
@@ -12,7 +12,6 @@ import { ConnectForm } from "./ConnectForm";
 import { Loading } from "./Loading";
 import { RuntimeFields } from "./RuntimeFields";
 import { SaveBar, useSave } from "./SaveBar";
-import { connectionQuery } from "./connection";
 import { useDraft } from "./draftStore";
 import { MODEL_FIELDS } from "./fields";
 

@@ -1,8 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
 import { ApiError, api, sentence } from "../api/client";
 import { useCommands } from "../app/commands";
-import { client, modelsQuery, settingsQuery } from "../app/queries";
+import { askForModels, client, settingsQuery } from "../app/queries";
 import type { AgentRuntimePatch, AgentRuntimeView } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { say } from "../ui/toasts";
@@ -13,14 +12,12 @@ import type { Field } from "./fields";
 
 /** Saving of the runtime settings: `refused` says by field what the server did not accept. */
 export function useSave(stored: AgentRuntimeView | undefined, draft: Draft) {
-  const [refused, setRefused] = useState<Partial<Record<Field, string>>>({});
   const save = useMutation({
     mutationFn: ({ patch }: { patch: AgentRuntimePatch; sent: Draft }) =>
       api.patch<AgentRuntimeView>("/api/settings/agent-runtime", patch),
     onSuccess: (view, { sent }) => {
       client.setQueryData(settingsQuery.queryKey, view);
-      void client.invalidateQueries({ queryKey: modelsQuery.queryKey });
-      void client.invalidateQueries({ queryKey: ["model-connection"] });
+      askForModels();
       setDraft((now) => afterSave(now, sent, view));
       say("Saved. The next run uses it.");
     },
@@ -28,11 +25,11 @@ export function useSave(stored: AgentRuntimeView | undefined, draft: Draft) {
       if (!(error instanceof ApiError)) return;
       const theirs = error.body["settings"];
       if (error.status === 409 && theirs) client.setQueryData(settingsQuery.queryKey, theirs as AgentRuntimeView);
-      if (error.field) setRefused({ [error.field]: error.message });
     },
   });
   // A refusal is about what was sent, not about what is typed now.
-  useEffect(() => setRefused({}), [draft]);
+  const refusal = save.error instanceof ApiError && save.variables?.sent === draft ? save.error : null;
+  const refused: Partial<Record<Field, string>> = refusal?.field ? { [refusal.field]: refusal.message } : {};
   return {
     save: () => {
       if (stored) save.mutate({ patch: patchOf(draft, stored), sent: draft });

@@ -2,13 +2,6 @@ import { queryOptions } from "@tanstack/react-query";
 import { api } from "../api/client";
 import type { DetectedServers, ModelConnectionView } from "../contracts";
 
-export const connectionQuery = queryOptions({
-  queryKey: ["model-connection"],
-  queryFn: ({ signal }) => api.get<ModelConnectionView>("/api/models/connection", signal),
-  // Whether the model answers changes by itself.
-  staleTime: 0,
-});
-
 export const detectQuery = queryOptions({
   queryKey: ["detected-servers"],
   queryFn: ({ signal }) => api.get<DetectedServers>("/api/models/detect", signal),

@@ -1,10 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { modelsQuery, workspacesQuery } from "../app/queries";
+import { connectionQuery, modelsQuery, workspacesQuery } from "../app/queries";
 import type { ModelsView, WorkspaceRow } from "../contracts";
 import { Icon, Logo } from "../ui/Icon";
-import { connectionQuery } from "../settings/connection";
 import "./welcome.css";
 
 const QUESTIONS = [
