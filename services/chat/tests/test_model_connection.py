@@ -27,6 +27,7 @@ from popagent_proto.chat.models import (
     PutModelConnection,
 )
 from popagent_proto.chat.secrets import MODEL_KEY_PURPOSE, GetSealingKey
+from popagent_telemetry import redact
 from popagent_testing.model_server import ModelList, ModelServer, Reply, ScriptedCall
 from services.chat.tests.conftest import StartChat
 from services.chat.tests.running import Chat, Door
@@ -314,6 +315,17 @@ async def test_the_stored_key_is_sent_to_its_own_server_alone(chat: Chat, door: 
     assert (none.class_, "wants a key" in none.sentence) == ("unauthorized", True)
 
 
+async def test_a_key_is_kept_out_of_logs_unless_it_is_a_mere_word(chat: Chat, door: Door, page: ModelServer) -> None:
+    page.key = None
+    for key in ("a-heron", "of-a-person-3c5e", "a-stork"):
+        await tried(door, page.url, sealed_key=await sealed(door, key))
+    await save(door, page.url, key="a-crane")
+    await door.say("hello", new_id())
+
+    assert redact("a-heron, a-stork and a-crane") == "a-heron, a-stork and a-crane"
+    assert redact("of-a-person-3c5e") == "[redacted:model key]"
+
+
 async def test_servers_are_detected_by_an_answer_and_ports_of_ours_are_left_alone(
     chat: Chat, door: Door, page: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,9 +369,10 @@ async def test_four_tests_at_a_time_and_no_more(chat: Chat, door: Door, page: Mo
     waiting = [asyncio.create_task(tried(door, page.url)) for _ in range(4)]
     await page.until(lambda server: len(server.log) == 4)
 
-    error = await refusal(tried(door, page.url))
+    error = await refusal(tried(door, page.url, sealed_key=await sealed(door, "of-one-who-came-too-late")))
     page.drop_connections()
     found = await asyncio.gather(*waiting)
 
     assert error.http_status == 429
+    assert redact("of-one-who-came-too-late") == "of-one-who-came-too-late"
     assert {each.ok for each in found} == {False}

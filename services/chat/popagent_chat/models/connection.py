@@ -9,7 +9,7 @@ from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.models import store
 from popagent_chat.models.choice import ModelChoice
-from popagent_chat.models.endpoints import hint_of
+from popagent_chat.models.endpoints import hint_of, redact_from_now_on
 from popagent_chat.models.gateway import ModelGateway
 from popagent_chat.models.handlers import model_choice
 from popagent_chat.models.store import NAME, NOTHING_STORED, RESOURCE, StoredConnection
@@ -36,7 +36,6 @@ from popagent_proto.chat.models import (
     PutModelConnection,
 )
 from popagent_proto.chat.secrets import MODEL_KEY_PURPOSE
-from popagent_telemetry import register_secret
 
 handlers = Handlers[ChatDeps]()
 
@@ -109,9 +108,9 @@ async def ask_connection(deps: ChatDeps, query: AskModelConnection) -> Connectio
         key = reveal(deps.keyring.received(query.sealed_key, MODEL_KEY_PURPOSE)) if query.sealed_key else None
     else:
         key = _own_key(deps.models, choice.connection, url)
-    register_secret(key, "model key")
     if deps.tests.locked():
         raise RateLimitedError("Other connections are being tested. Try again in a moment.", retry_after_s=5)
+    redact_from_now_on(key)
     async with deps.tests:
         found = await probe(Endpoint(url, key), model=query.model, preferred=choice.runtime.default_model)
     return ConnectionTestView(

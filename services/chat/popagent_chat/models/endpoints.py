@@ -15,7 +15,7 @@ from popagent_chat.models.store import NAME, RESOURCE, StoredConnection
 from popagent_chat.secrets.keyring import Keyring
 from popagent_kit.errors import AppError
 from popagent_kit.settings import reveal
-from popagent_models.catalogue import Catalogue
+from popagent_models.catalogue import SHORTEST_KEY, Catalogue
 from popagent_models.client import AdmissionPort, ModelClient, Timeouts
 from popagent_models.endpoint import Endpoint, endpoint
 from popagent_models.settings import ModelSettings
@@ -149,7 +149,7 @@ class Endpoints:
             key = reveal(self.key_of(connection))
         except AppError as error:
             return self._made(None, trouble=unreadable(error))
-        register_secret(key, "model key")
+        redact_from_now_on(key)
         return self._made(Endpoint(connection.url, key))
 
     def _made(self, at: Endpoint | None, trouble: str = "") -> ModelEndpoint:
@@ -166,6 +166,12 @@ class Endpoints:
 def unreadable(error: AppError) -> str:
     """Say what a stored key that cannot be read means for the connection."""
     return f"The key of the model connection cannot be used. {error.message} Or save the connection's key again."
+
+
+def redact_from_now_on(key: str | None) -> None:
+    """Keep a key out of logs and traces; one that is a mere word is not taken, which all texts would then lack."""
+    if key is not None and len(key) >= SHORTEST_KEY:
+        register_secret(key, "model key")
 
 
 def hint_of(key: str | None) -> str | None:
