@@ -45,11 +45,16 @@ class AddressError(ValueError):
     """What was typed is not an address of a model server; the message goes on after the name of the field."""
 
 
+class CredentialsError(AddressError):
+    """It holds a name or a password, which belong elsewhere."""
+
+
 def address(url: str) -> str:
     """Return the base URL of what a person typed: `/v1` is added to a bare host, `/chat/completions` taken off.
 
     Raises:
-        AddressError: It is not an http(s) URL, its host cannot be one, or it holds a name or a password.
+        CredentialsError: It holds a name or a password.
+        AddressError: It is not an http(s) URL, or its host cannot be one.
     """
     try:
         parts = urlsplit(url.strip())
@@ -59,7 +64,7 @@ def address(url: str) -> str:
     if not usable:
         raise AddressError("is not an http or https URL.")
     if "@" in parts.netloc:
-        raise AddressError("must not hold a user name or password.")
+        raise CredentialsError("must not hold a user name or password.")
     if not _can_be_a_host(parts.hostname or ""):
         raise AddressError("has no host that can exist. Check the spelling.")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").removesuffix("/models")
@@ -104,7 +109,7 @@ def endpoint(url: str | None, key: str | None = None) -> Endpoint:
     try:
         base = address(url)
     except AddressError as error:
-        advice = " Put the key into POPAGENT_MODEL_KEY." if "password" in str(error) else ""
+        advice = " Put the key into POPAGENT_MODEL_KEY." if isinstance(error, CredentialsError) else ""
         raise ModelConfigurationError(f"POPAGENT_MODEL_URL {error}{advice}") from error
     register_secret(key, "POPAGENT_MODEL_KEY")
     return Endpoint(base, key or None)

@@ -284,6 +284,7 @@ async def test_what_is_no_plain_address_is_refused(url: str, chat: Chat, door: D
     for work in (save(door, url), tried(door, url)):
         error = await refusal(work)
         assert (error.http_status, error.field) == (422, "url"), url
+        assert ("Put the key into its own field." in error.message) == ("@" in url)
 
 
 async def test_a_test_asks_for_the_list_and_a_few_words_and_stores_nothing(

@@ -19,7 +19,7 @@ from popagent_kit.errors import AppError, ConflictError, InvalidInputError, Rate
 from popagent_kit.settings import command as typed
 from popagent_kit.settings import reveal
 from popagent_models.detect import detect
-from popagent_models.endpoint import AddressError, Endpoint, address, same_server
+from popagent_models.endpoint import AddressError, CredentialsError, Endpoint, address, same_server
 from popagent_models.probe import probe
 from popagent_proto.chat.models import (
     MOST_LISTED,
@@ -150,7 +150,7 @@ def checked_address(text: str) -> str:
     try:
         base = address(url)
     except AddressError as error:
-        advice = " Put the key into its own field." if "password" in str(error) else ""
+        advice = " Put the key into its own field." if isinstance(error, CredentialsError) else ""
         raise InvalidInputError(f"The address {error}{advice}", field="url") from error
     if urlsplit(url).query or urlsplit(url).fragment:
         raise InvalidInputError("The address must end with its path, without ? or #.", field="url")
