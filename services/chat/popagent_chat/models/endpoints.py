@@ -79,7 +79,6 @@ class Endpoints:
         self._keyring = keyring
         given = endpoint(settings.model_url, reveal(settings.model_key)) if settings.model_url else None
         embedded = endpoint(local.url, reveal(local.key)) if local.url else None
-        self.given = given
         self.embedded = self._made(embedded)
         self._given = self._made(given)
         self._nothing = self._made(None)
@@ -87,6 +86,11 @@ class Endpoints:
         self._saved_as: tuple[str | None, str | None] = (None, None)
         self._retired: set[ModelEndpoint] = set()
         self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def given(self) -> Endpoint | None:
+        """What the environment names."""
+        return self._given.client.endpoint
 
     def chosen(self, choice: ModelChoice) -> tuple[ConnectionSource, ModelEndpoint]:
         """Return what the next run uses, and where that comes from."""
