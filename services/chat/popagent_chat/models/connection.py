@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.models import store
-from popagent_chat.models.choice import ModelChoice
+from popagent_chat.models.choice import ModelChoice, model_choice
 from popagent_chat.models.endpoints import hint_of, redact_from_now_on
 from popagent_chat.models.gateway import ModelGateway
-from popagent_chat.models.handlers import model_choice
 from popagent_chat.models.store import NAME, NOTHING_STORED, RESOURCE, StoredConnection
 from popagent_chat.secrets import store as secrets
 from popagent_db.pool import Connection

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from popagent_chat.models.choice import ModelChoice
+from popagent_chat.models.choice import ModelChoice, model_choice
 from popagent_chat.models.gateway import ModelGateway
-from popagent_chat.models.handlers import model_choice
 from popagent_db.pool import Pool
 from popagent_kit.errors import UnavailableError
 

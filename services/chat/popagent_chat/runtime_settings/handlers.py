@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
-from popagent_chat.models import store as connections
-from popagent_chat.models.choice import ModelChoice
+from popagent_chat.models.choice import model_choice
 from popagent_chat.runtime_settings import store
-from popagent_db.pool import Connection
-from popagent_kit.errors import ConfigurationError, InvalidInputError, RevisionConflictError
+from popagent_kit.errors import InvalidInputError, RevisionConflictError
 from popagent_proto.chat.settings import (
     AgentRuntimeChanged,
     AgentRuntimePatch,
@@ -21,15 +21,11 @@ handlers = Handlers[ChatDeps]()
 NULLABLE = {"default_model"}
 
 
-class SettingsMissingError(ConfigurationError):
-    """The agent runtime settings are missing from the database. Restore a backup."""
-
-
 @handlers.answers(GetAgentRuntime)
 async def get_agent_runtime(deps: ChatDeps, query: GetAgentRuntime) -> AgentRuntimeView:
     """Return the stored settings."""
     async with deps.pool.acquire() as conn:
-        return await stored_settings(conn)
+        return await store.stored_settings(conn)
 
 
 @handlers.answers(PatchAgentRuntime)
@@ -39,13 +35,12 @@ async def patch_agent_runtime(deps: ChatDeps, command: PatchAgentRuntime) -> Age
     model = changes.get("default_model")
     if isinstance(model, str):
         async with deps.pool.acquire() as conn:
-            runtime = await stored_settings(conn)
-            connection = await connections.GET.first(conn) or connections.NOTHING_STORED
+            stored_choice = await model_choice(conn)
         # A source that is changed along is the one that must offer it.
-        choice = ModelChoice(runtime.model_copy(update=changes), connection)
+        choice = replace(stored_choice, runtime=stored_choice.runtime.model_copy(update=changes))
         await deps.models.require_known(model, choice, field="defaultModel")
     async with deps.outbox.transaction() as conn:
-        stored = await store.LOCK.first(conn) or await stored_settings(conn)
+        stored = await store.LOCK.first(conn) or await store.stored_settings(conn)
         if command.body.revision not in (None, stored.revision):
             raise RevisionConflictError(extra={"settings": stored.wire()})
         wanted = stored.model_copy(update=changes)
@@ -83,15 +78,3 @@ def changed_fields(patch: AgentRuntimePatch) -> dict[str, object]:
             wire_name = type(patch).model_fields[name].alias or name
             raise InvalidInputError("This setting cannot be null.", field=wire_name)
     return sent
-
-
-async def stored_settings(conn: Connection) -> AgentRuntimeView:
-    """Return the settings.
-
-    Raises:
-        SettingsMissingError: The row is missing; nothing recreates it.
-    """
-    found = await store.GET.first(conn)
-    if found is None:
-        raise SettingsMissingError
-    return found

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from popagent_db.pool import Connection
 from popagent_db.query import Query
+from popagent_kit.errors import ConfigurationError
 from popagent_proto.chat.settings import AgentRuntimeView
+
+
+class SettingsMissingError(ConfigurationError):
+    """The agent runtime settings are missing from the database. Restore a backup."""
+
 
 GET: Final = Query(
     AgentRuntimeView,
@@ -45,3 +52,15 @@ UPDATE: Final = Query(
         task_timeout_ms, revision, updated_at
     """,
 )
+
+
+async def stored_settings(conn: Connection) -> AgentRuntimeView:
+    """Return the settings.
+
+    Raises:
+        SettingsMissingError: The row is missing; nothing recreates it.
+    """
+    found = await GET.first(conn)
+    if found is None:
+        raise SettingsMissingError
+    return found

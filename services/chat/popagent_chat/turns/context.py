@@ -18,7 +18,7 @@ from popagent_chat.models import store as connections
 from popagent_chat.models.choice import ModelChoice
 from popagent_chat.models.store import StoredConnection
 from popagent_chat.runtime_settings import store as runtime_settings
-from popagent_chat.runtime_settings.handlers import SettingsMissingError
+from popagent_chat.runtime_settings.store import SettingsMissingError
 from popagent_chat.sessions import store as sessions
 from popagent_chat.threads import store as threads
 from popagent_chat.threads.store import StoredMessage

@@ -10,7 +10,7 @@ import asyncpg
 from popagent_agent.tokens import estimate_tokens
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
-from popagent_chat.models.handlers import model_choice
+from popagent_chat.models.choice import model_choice
 from popagent_chat.sessions import handlers as sessions
 from popagent_chat.sessions.store import SessionRow
 from popagent_chat.threads import store as threads
