@@ -101,12 +101,12 @@ class Endpoints:
         return configured
 
     @contextmanager
-    def borrowed(self, choice: ModelChoice) -> Iterator[ModelEndpoint]:
-        """Give the endpoint of the next run; it is not closed within the block."""
-        endpoint = self.chosen(choice)[1]
+    def borrowed(self, choice: ModelChoice) -> Iterator[tuple[ConnectionSource, ModelEndpoint]]:
+        """Give what `chosen` returns; the endpoint is not closed within the block."""
+        kind, endpoint = self.chosen(choice)
         self.take(endpoint)
         try:
-            yield endpoint
+            yield kind, endpoint
         finally:
             self.give_back(endpoint)
 

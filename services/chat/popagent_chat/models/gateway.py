@@ -65,7 +65,7 @@ class ModelGateway:
 
     async def view(self, choice: ModelChoice) -> ModelsView:
         """Return the catalogue as people see it; an endpoint that is silent is said in `note`."""
-        with self.endpoints.borrowed(choice) as source:
+        with self.endpoints.borrowed(choice) as (_, source):
             found = await source.catalogue.models()
             return ModelsView(
                 models=list(found.models),
@@ -79,8 +79,7 @@ class ModelGateway:
 
     async def state(self, choice: ModelChoice, *, wait_s: float = FIRST_WAIT_S) -> ModelState:
         """Say which model would answer, waiting at most `wait_s` for a list that is not known yet."""
-        kind, source = self.endpoints.chosen(choice)
-        with self.endpoints.borrowed(choice):
+        with self.endpoints.borrowed(choice) as (kind, source):
             try:
                 found = await asyncio.wait_for(source.catalogue.models(), wait_s)
             except TimeoutError:
@@ -91,7 +90,7 @@ class ModelGateway:
 
     async def require_known(self, model: str, choice: ModelChoice, *, field: str) -> None:
         """Accept a model id from outside; raises an input error that names `field`."""
-        with self.endpoints.borrowed(choice) as source:
+        with self.endpoints.borrowed(choice) as (_, source):
             await source.catalogue.check(model, field)
 
     async def route(
