@@ -34,15 +34,7 @@ GET: Final = Query(
     """,
 )
 
-LOCK: Final = Query(
-    StoredConnection,
-    f"""
-    select c.url, c.revision, encode(s.sealed, 'hex') as sealed
-    from model_connection c
-    left join secrets s on s.resource = '{RESOURCE}' and s.name = '{NAME}'
-    for update of c
-    """,
-)
+LOCK: Final = Query(StoredConnection, f"{GET.sql} for update of c")
 
 SAVE: Final = Query(
     int,
