@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final
+from typing import Final
 
 from popagent_agent.tokens import estimate_tokens
 from popagent_chat.deps import RunDeps
 from popagent_chat.threads import store as threads
+from popagent_chat.threads.words import said
 from popagent_chat.turns import store
 from popagent_chat.turns.closing import Ending
 from popagent_chat.turns.store import LeasedTurn
@@ -75,7 +76,7 @@ async def _stored(conn: Connection, turn: LeasedTurn, stream: TurnStream, ending
         LeaseLostError: Another attempt has the turn, or it has ended.
     """
     message = stream.message
-    text = text_of(message)
+    text = said(message["parts"])
     seen = await store.SESSION_NOW.one(conn, turn.session_id)
     if seen.session is None:
         raise LeaseLostError(f"the session of turn {turn.id} was deleted")
@@ -112,8 +113,3 @@ async def _stored(conn: Connection, turn: LeasedTurn, stream: TurnStream, ending
     if not ended.held:
         raise LeaseLostError(f"turn {turn.id}: attempt {turn.attempt} was taken over")
     return ended.stored
-
-
-def text_of(message: dict[str, Any]) -> str:
-    """Return the visible text of a message."""
-    return "\n\n".join(part["text"] for part in message["parts"] if part["type"] == "text" and part["text"])
