@@ -23,8 +23,6 @@ CHECK_TIMEOUT_S: Final = 2.0
 # Probes that come at the same time share one look.
 FRESH_S: Final = 0.5
 TICK_S: Final = 60.0
-# An event loop that wakes up this late does no work any more.
-LONGEST_LAG_S: Final = 30.0
 
 Check = Callable[[], Awaitable[str | None]]
 """Returns when all is well, with what it found if that is worth telling; raises AppError with the reason when not."""
@@ -40,7 +38,6 @@ class Health:
         self.service = service
         self.version = version
         self.state = "starting"
-        self.lag_s = 0.0
         self._failed = failed
         self._checks: dict[str, tuple[Check, bool]] = {}
         self._seen: HealthView | None = None
@@ -59,17 +56,11 @@ class Health:
         self.state = state
         self._changes += 1
 
-    def note_lag(self, lag_s: float) -> None:
-        """Remember how late the event loop was last."""
-        self.lag_s = lag_s
-
     def hang(self) -> str | None:
         """Say why this process should be started anew, or None: it may be unready for long and live all the same."""
         failed = self._failed
         if failed is not None and failed.done() and not failed.cancelled():
             return f"a part that must not end has ended: {failed.exception()}"
-        if self.lag_s > LONGEST_LAG_S:
-            return f"the event loop is {self.lag_s:.0f} s late"
         return None
 
     async def view(self) -> HealthView:

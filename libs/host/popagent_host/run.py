@@ -119,7 +119,7 @@ async def _start(
     await server.open()
     closing.push_async_callback(guarded, server.close)
     log.info("health and metrics on http://127.0.0.1:%d", server.port)
-    lag = tasks.lasting(lambda: metrics.watch_event_loop(seen=health.note_lag), "event loop lag")
+    lag = tasks.lasting(metrics.watch_event_loop, "event loop lag")
     closing.push_async_callback(tasks.end, lag)
 
     pool, bus = await _open(definition.name, settings, health, closing)

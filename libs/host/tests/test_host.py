@@ -297,30 +297,20 @@ async def test_work_beside_that_fails_ends_the_process_with_an_error(chat: Chat)
     assert await live(definition, chat.settings, chat.stop) == 1
 
 
-async def test_a_process_that_hangs_says_so_on_livez(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "LONGEST_LAG_S", -1.0)
-    free = free_port()
-    settings = chat.settings.model_copy(update={"health_port": free})
-    running = asyncio.create_task(live(ServiceDefinition("chat", ServiceSettings, chat.build), settings, chat.stop))
-
-    async def late() -> bool:
-        return (await asyncio.to_thread(get, free, "/livez"))[0] == 503
-
-    await until(late)
-    _, said = await asyncio.to_thread(get, free, "/livez")
-    chat.stop.set()
-
-    assert b"event loop" in said
-    assert await running == 0
-
-
 async def test_a_process_whose_supervised_part_ended_hangs_until_it_is_gone() -> None:
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     seen = health.Health("chat", "1", failed)
+    server = health.HealthServer(seen, 0)
+    await server.open()
 
     before = seen.hang()
+    lived = await asyncio.to_thread(get, server.port, "/livez")
     failed.set_exception(RuntimeError("the door ended by itself"))
+    code, said = await asyncio.to_thread(get, server.port, "/livez")
+    await server.close()
 
     assert before is None
+    assert lived == (200, b"ok")
     assert "the door ended by itself" in str(seen.hang())
+    assert (code, b"the door ended by itself" in said) == (503, True)
     assert failed.exception() is not None

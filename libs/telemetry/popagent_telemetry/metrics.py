@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -58,12 +58,10 @@ def render() -> bytes:
 EVENT_LOOP_LAG: Final = gauge("popagent_event_loop_lag_seconds", "How late the event loop woke up at the last tick")
 
 
-async def watch_event_loop(tick_s: float = 1.0, *, seen: Callable[[float], None] = lambda _: None) -> None:
-    """Measure the event loop's lag until cancelled and tell `seen` each time; one timer a process."""
+async def watch_event_loop(tick_s: float = 1.0) -> None:
+    """Measure the event loop's lag until cancelled; one timer a process."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + tick_s
         await asyncio.sleep(tick_s)
-        lag_s = max(0.0, loop.time() - due)
-        EVENT_LOOP_LAG.set(lag_s)
-        seen(lag_s)
+        EVENT_LOOP_LAG.set(max(0.0, loop.time() - due))
