@@ -83,9 +83,10 @@ async def live(definition: ServiceDefinition[S], settings: S, stop: asyncio.Even
             await asyncio.wait([starting, waiting], return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
-                # What was made at start stays for ever; the collector need not walk it in the middle of a turn.
-                gc.collect()
-                gc.freeze()
+                if stop is None:
+                    # What was made at start stays for ever; the collector need not walk it in the middle of a turn.
+                    gc.collect()
+                    gc.freeze()
                 health.move_to(OK)
                 log.info("%s is ready", definition.name)
                 ends: list[asyncio.Future[Any]] = [waiting, failed]
