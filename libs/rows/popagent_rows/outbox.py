@@ -32,7 +32,8 @@ STOP_TIMEOUT_S: Final = 5.0
 # Events of so long a time go together. Nobody waits for them, and what was just committed goes on to its first word.
 GATHER_S: Final = 0.02
 # What is not published by a commit of ours is looked for this much later: an event of a transaction that is not ours,
-# one that waits for another relay. The pulse covers what takes longer.
+# one that waits for another relay. It is no second GATHER_S: a gathering that began before the event was added would
+# use up a wake given at once, and look before that commit. The pulse covers what takes longer.
 NUDGE_S: Final = 0.02
 
 PENDING: Final = metrics.gauge("popagent_outbox_pending", "Events stored and not yet acknowledged by the stream")
