@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from popagent_kit import tasks
+from popagent_kit import remedies, tasks
 from popagent_kit.clock import now, wire_time
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
@@ -129,10 +129,7 @@ class Suite:
         from popagent_local.model_server import weights  # noqa: PLC0415 (only where no endpoint was given)
 
         if weights.paths() is None:
-            self.terminal.warn(
-                f"no model: the weights are not here. Run `{command('model pull')}`, or set POPAGENT_MODEL_URL;"
-                " then start again."
-            )
+            self.terminal.warn(f"no model, the embedded one's weights are not here: {remedies.connect_a_model()}")
             return None
         port = self.ports.take(MODEL_SERVER)
         keeper = self.supervisor.launch(model_server_program(infrastructure.credentials, port))

@@ -20,6 +20,7 @@ import pytest
 
 from popagent_kit import json
 from popagent_kit.errors import AppError
+from popagent_kit.remedies import connect_a_model
 from popagent_local.credentials import Credentials
 from popagent_local.down import down
 from popagent_local.infrastructure import with_login
@@ -133,6 +134,18 @@ def test_each_service_is_told_its_own_secrets_and_no_others(home: Path) -> None:
     foreign = {"POPAGENT_API_KEY", "POPAGENT_GATEWAY_DATABASE_URL", "POPAGENT_GATEWAY_NATS_URL", "DATABASE_URL"}
     assert not foreign & set(chat)
     assert not {"POPAGENT_MODEL_KEY", "POPAGENT_MODEL_URL", "POPAGENT_SECRET_KEY"} & set(gateway)
+
+
+def test_without_a_model_it_starts_and_says_how_to_get_one(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("POPAGENT_MODEL_URL", "")
+    monkeypatch.setenv("POPAGENT_CACHE", str(tmp_path))
+
+    code = up_detached(COMMAND)
+
+    assert code == 0
+    assert f"no model, the embedded one's weights are not here: {connect_a_model()}" in capfd.readouterr().out
 
 
 def test_kill_9_leaves_no_process_and_no_lock_and_the_next_up_takes_the_same_ports(home: Path) -> None:
