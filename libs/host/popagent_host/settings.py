@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import SecretStr
 
 from popagent_kit.errors import ConfigurationError
-from popagent_kit.settings import Settings, setting
+from popagent_kit.settings import STARTED_BY_UP, Settings, setting
 from popagent_proto.matrix import BY_NAME
 
 PLACEHOLDER = "<SERVICE>"
@@ -43,7 +43,7 @@ class ServiceSettings(Settings):
         "POPAGENT_<SERVICE>_POOL_SIZE", 8, description="Most PostgreSQL connections of one process.", ge=1, le=100
     )
     boot_id: UUID | None = setting(
-        "POPAGENT_BOOT_ID",
+        STARTED_BY_UP,
         None,
         description="Start of the whole suite, so that a restart is told from a crash of one service.",
     )

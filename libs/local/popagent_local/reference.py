@@ -10,11 +10,11 @@ from typing import Final, Literal, get_args, get_origin
 from annotated_types import Ge, Gt, Le, Lt, MaxLen
 from pydantic.fields import FieldInfo
 
-from popagent_kit.settings import Settings, clone_root
+from popagent_kit.settings import STARTED_BY_UP, Settings, clone_root
 from popagent_local.config import GROUPS, settings_of
 
 # Decided by `up` for the programs that it starts; an operator has nothing to say here.
-SET_BY_UP: Final = frozenset({"POPAGENT_BOOT_ID", "POPAGENT_LOCAL_MODEL_URL", "POPAGENT_LOCAL_MODEL_KEY"})
+SET_BY_UP: Final = frozenset({STARTED_BY_UP, "POPAGENT_LOCAL_MODEL_URL", "POPAGENT_LOCAL_MODEL_KEY"})
 
 REFERENCE_HEAD: Final = """# Configuration
 

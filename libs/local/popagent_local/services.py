@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from popagent_kit.settings import layers, reveal
+from popagent_kit.settings import STARTED_BY_UP, layers, reveal
 from popagent_local.credentials import Credentials
 from popagent_local.infrastructure import Infrastructure
 from popagent_local.programs import (
@@ -120,7 +120,7 @@ def environment(
     row = BY_NAME[service.name]
     env = surroundings() | tunables()
     env |= {
-        "POPAGENT_BOOT_ID": values.boot_id,
+        STARTED_BY_UP: values.boot_id,
         "POPAGENT_HOME": str(infrastructure.home),
         "POPAGENT_WORKSPACE_ROOT": str(workspace_root(infrastructure.home)),
         "PYTHONUNBUFFERED": "1",
