@@ -22,6 +22,8 @@ PAGE_MESSAGES: Final = 100
 PAGE_BYTES: Final = 400_000
 # A message of NATS has 8 MiB; whatever answer a model may write fits whole.
 MESSAGE_BYTES: Final = 7_000_000
+# A page was measured when it was outlined.
+UNBOUNDED: Final = 2**62
 
 
 class BranchGoneError(NotFoundError):
@@ -52,7 +54,7 @@ async def read_branch(deps: ChatDeps, query: ReadBranch) -> BranchMessages:
     """Return one page of an outline."""
     page = query.page
     async with deps.pool.acquire() as conn:
-        found = await threads.BRANCH.all(conn, query.session_id, page.last_id, page.count, branches.UNBOUNDED)
+        found = await threads.BRANCH.all(conn, query.session_id, page.last_id, page.count, UNBOUNDED)
     if len(found) < page.count:
         raise BranchGoneError
     return BranchMessages(messages=[ui_of(message, None, MESSAGE_BYTES) for message in found])

@@ -8,14 +8,13 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from popagent_chat.threads.store import StoredMessage
+from popagent_chat.threads.store import WALK, StoredMessage
 from popagent_db.pool import Connection
 from popagent_db.query import Query
 from popagent_proto.chat.sessions import BranchPage
 
 # A page of messages stays small, however often its answers were written again.
 NAMED_SIBLINGS: Final = 2_000
-UNBOUNDED: Final = 2**62
 FEWEST_SIBLINGS: Final = 9
 
 
@@ -104,14 +103,7 @@ IS_ON_BRANCH: Final = Query(
 # The branch that ends at $2 in runs of at most $3 messages and $4 bytes; a larger message is the first of its run.
 OUTLINE: Final = Query(
     BranchPage,
-    """
-    with recursive branch as (
-        select m.id, m.parent_id, m.seq, m.size_bytes from messages m where m.thread_id = $1 and m.id = $2
-        union all
-        select m.id, m.parent_id, m.seq, m.size_bytes
-        from branch b
-        join messages m on m.thread_id = $1 and m.id = b.parent_id
-    ),
+    f"""{WALK},
     placed as (
         select id, seq, row_number() over (order by seq) - 1 as place, sum(size_bytes) over (order by seq) as size_bytes
         from branch
@@ -120,7 +112,7 @@ OUTLINE: Final = Query(
     from placed
     group by place / $3::int, div(size_bytes, $4::int)
     order by min(seq)
-    """,
+    """,  # noqa: S608 (a constant)
 )
 
 

@@ -101,19 +101,17 @@ BRANCH: Final = Query(
     """,
 )
 
-BRANCH_IDS: Final = Query(
-    str,
-    """
+# The whole branch that ends at $2.
+WALK: Final = """
     with recursive branch as (
-        select m.thread_id, m.id, m.parent_id, m.seq from messages m where m.thread_id = $1 and m.id = $2
+        select m.id, m.parent_id, m.seq, m.size_bytes from messages m where m.thread_id = $1 and m.id = $2
         union all
-        select m.thread_id, m.id, m.parent_id, m.seq
+        select m.id, m.parent_id, m.seq, m.size_bytes
         from branch b
-        join messages m on m.thread_id = b.thread_id and m.id = b.parent_id
-    )
-    select id from branch order by seq
-    """,
-)
+        join messages m on m.thread_id = $1 and m.id = b.parent_id
+    )"""
+
+BRANCH_IDS: Final = Query(str, f"{WALK} select id from branch order by seq")
 
 DELETE: Final = Query(
     None, "with words as (delete from message_texts where thread_id = $1) delete from threads where id = $1"
