@@ -6,7 +6,7 @@ from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.sessions import cursor, search, store
 from popagent_chat.sessions.store import SessionRow
-from popagent_chat.sessions.view import Place, view_of
+from popagent_chat.sessions.view import PagePlace, view_of
 from popagent_chat.threads import store as threads
 from popagent_chat.threads.words import folded
 from popagent_chat.workspaces.handlers import workspace_for
@@ -68,7 +68,7 @@ async def get_session(deps: ChatDeps, query: GetSession) -> SessionView:
         row = await store.GET.first(conn, query.session_id)
         if row is None:
             raise SessionNotFoundError
-        place = Place(before=query.before, after=query.after, around=query.around)
+        place = PagePlace(before=query.before, after=query.after, around=query.around)
         return await view_of(conn, row, place=place, limit=query.limit)
 
 
@@ -127,16 +127,9 @@ async def save_session(deps: ChatDeps, command: SaveSession) -> SessionView:
 
 
 async def create(conn: Connection, session_id: str, title: str | None, workspace_id: str | None) -> SessionRow | None:
-    """Create thread and session; None when the id is taken."""
+    """Create thread and session; None when the id is taken. The row is locked by its insert."""
     if await store.GET.first(conn, session_id) is not None:
         return None
-    return await create_new(conn, session_id, title, workspace_id)
-
-
-async def create_new(
-    conn: Connection, session_id: str, title: str | None, workspace_id: str | None
-) -> SessionRow | None:
-    """Create what was not there a moment ago; None when another request was faster. The row is locked by its insert."""
     workspace = await workspace_for(conn, workspace_id)
     return await store.INSERT.first(
         conn,

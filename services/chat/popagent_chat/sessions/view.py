@@ -28,7 +28,7 @@ class OtherBranchError(ConflictError):
 
 
 @dataclass(frozen=True)
-class Place:
+class PagePlace:
     """Which page: before, after or around a message; at most one of them."""
 
     before: str | None = None
@@ -54,11 +54,11 @@ class _Page:
     message_bytes: int = PAGE_BYTES
 
 
-NEWEST: Final = Place()
+NEWEST: Final = PagePlace()
 
 
 async def view_of(
-    conn: Connection, row: SessionRow, *, place: Place = NEWEST, limit: int = PAGE_MESSAGES
+    conn: Connection, row: SessionRow, *, place: PagePlace = NEWEST, limit: int = PAGE_MESSAGES
 ) -> SessionView:
     """Return the session with one page of messages.
 
@@ -92,7 +92,7 @@ def ui_of(message: StoredMessage, siblings: list[str] | None, max_bytes: int) ->
     return {**ui, "metadata": {**ui.get("metadata", {}), **told}} if told else ui
 
 
-async def _page(conn: Connection, thread_id: str, place: Place, limit: int) -> _Page:
+async def _page(conn: Connection, thread_id: str, place: PagePlace, limit: int) -> _Page:
     named = place.named()
     if named is None:
         head = await threads.HEAD.first(conn, thread_id)
