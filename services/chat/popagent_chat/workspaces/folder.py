@@ -84,8 +84,7 @@ def with_state(root: Path, workspace: WorkspaceView) -> WorkspaceRow:
             exists, state = True, checkout_of(descriptor)
     except AppError:
         exists, state = False, NO_CHECKOUT
-    fields = {name: getattr(workspace, name) for name in WorkspaceView.model_fields}
-    return WorkspaceRow(**fields, exists=exists, is_repository=state.is_repository, branch=state.branch)
+    return WorkspaceRow(**dict(workspace), exists=exists, is_repository=state.is_repository, branch=state.branch)
 
 
 def open_folder(root: Path, workspace: WorkspaceView) -> ContainedFolder:
