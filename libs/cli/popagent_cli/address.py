@@ -10,6 +10,7 @@ import click
 
 from popagent_cli.errors import CliError
 from popagent_kit.settings import clone_root, command, home_folder
+from popagent_kit.text import fits_a_header
 from popagent_local.settings import given
 from popagent_local.state import SuiteState, is_held
 
@@ -66,7 +67,7 @@ def _checked(url: str) -> str:
 
 
 def _checked_key(key: str | None) -> str | None:
-    if key is not None and not (key.isascii() and key.isprintable() and key == key.strip()):
+    if key is not None and not fits_a_header(key):
         raise CliError("POPAGENT_API_KEY is no key: it is printable ASCII, without blanks at its ends.")
     return key
 

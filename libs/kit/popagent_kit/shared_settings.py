@@ -8,6 +8,7 @@ from typing import Final
 from pydantic import SecretStr, field_validator
 
 from popagent_kit.settings import Settings, reveal, setting
+from popagent_kit.text import fits_a_header
 
 # Longest that an operator may grant at a stop; whoever stops the suite from outside waits for longer than that.
 LONGEST_TURN_GRACE_S: Final = 300.0
@@ -51,7 +52,7 @@ class DoorSettings(Settings):
     @classmethod
     def _key_fits_a_header(cls, key: SecretStr | None) -> SecretStr | None:
         text = reveal(key)
-        if text is not None and not (text.isascii() and text.isprintable() and text == text.strip()):
+        if text is not None and not fits_a_header(text):
             raise ValueError("use printable ASCII without blanks at its ends; it travels in an HTTP header")
         return key
 

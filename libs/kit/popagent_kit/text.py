@@ -1,4 +1,4 @@
-"""Bounded text for messages, logs and prompts."""
+"""Bounded text for messages, logs and prompts, and what a header can carry."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ def excerpt(text: str, limit: int) -> str:
 def one_line(text: str, limit: int = 200) -> str:
     """Return `text` with every run of white space as one blank, cut to `limit` characters."""
     return excerpt(" ".join(text.split()), limit)
+
+
+def fits_a_header(text: str) -> bool:
+    """Tell whether an HTTP header carries `text` as it is: printable ASCII without blanks at its ends."""
+    return text.isascii() and text.isprintable() and text == text.strip()

@@ -15,7 +15,7 @@ from popagent_kit import json
 from popagent_kit.errors import AppError, ConflictError, MalformedJsonError, NotFoundError, RevisionConflictError
 from popagent_kit.ids import is_client_id, new_id
 from popagent_kit.log import LineFormatter
-from popagent_kit.text import excerpt, one_line
+from popagent_kit.text import excerpt, fits_a_header, one_line
 
 
 def test_ids_are_uuidv7_and_sort_by_their_millisecond() -> None:
@@ -47,6 +47,14 @@ def test_an_excerpt_is_never_longer_than_its_limit(text: str, limit: int) -> Non
     assert len(short) <= limit
     assert short == text or short.endswith("…")
     assert "\n" not in one_line(text, limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [("sk-1 2~", True), (" k", False), ("k ", False), ("k\n", False), ("a\rb", False), ("clé", False), ("\x7f", False)],
+)
+def test_what_an_http_header_carries_is_printable_ascii_without_blanks_at_its_ends(text: str, fits: bool) -> None:
+    assert fits_a_header(text) is fits
 
 
 def test_an_error_knows_its_status_and_is_found_by_its_code() -> None:
