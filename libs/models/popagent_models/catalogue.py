@@ -182,12 +182,7 @@ async def fetch_models(upstream: Upstream, timeout_s: float = FETCH_TIMEOUT_S) -
     """
     host = upstream.endpoint.host
     try:
-        async with asyncio.timeout(timeout_s):
-            body = await upstream.get("/models", timeout_s)
-            try:
-                value = parsed(await bounded_body(body), host)
-            finally:
-                body.close()
+        value = await listing(upstream, timeout_s)
     except TimeoutError as error:
         raise no_headers(host, timeout_s) from error
     except RefusedError as refused:
@@ -199,20 +194,31 @@ async def fetch_models(upstream: Upstream, timeout_s: float = FETCH_TIMEOUT_S) -
     return view_of(value, host, upstream.endpoint.key)
 
 
+async def listing(upstream: Upstream, timeout_s: float) -> Any:
+    """Return the JSON that stands at /models, None when it is not JSON.
+
+    Raises:
+        RefusedError: Another status than 200.
+        ModelError, BrokenOffError, TimeoutError: No answer, or none in time.
+    """
+    async with asyncio.timeout(timeout_s):
+        body = await upstream.get("/models", timeout_s)
+        try:
+            listed = await bounded_body(body)
+        finally:
+            body.close()
+    try:
+        return orjson.loads(listed)
+    except orjson.JSONDecodeError:
+        return None
+
+
 async def bounded_body(body: Body) -> bytes:
     """Return all of the body, cut behind 8 MiB (which then fails to parse)."""
     read = bytearray()
     while len(read) <= LONGEST_LIST_BYTES and (data := await body.next()):
         read += data
     return bytes(read)
-
-
-def parsed(body: bytes, host: str) -> Any:
-    """Return the JSON value of a body."""
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise no_answer(host) from error
 
 
 def view_of(value: Any, host: str, key: str | None = None) -> CatalogueView:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from popagent_models import well_known
+from popagent_models.catalogue import listing
 from popagent_models.endpoint import Endpoint
 from popagent_models.errors import ModelError
-from popagent_models.probe import listing, names_in
+from popagent_models.probe import names_in
 from popagent_models.upstream import BrokenOffError, RefusedError, Upstream
 
 LOOPBACK: Final = "127.0.0.1"

@@ -11,15 +11,13 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
 from popagent_kit.errors import AppError
-from popagent_models.catalogue import bounded_body, chats, view_of
+from popagent_models.catalogue import chats, listing, view_of
 from popagent_models.client import ModelClient, Timeouts
 from popagent_models.endpoint import Endpoint
 from popagent_models.errors import ModelError, ModelTimeoutError
 from popagent_models.request import ModelRequest, Origin
-from popagent_models.upstream import BrokenOffError, RefusedError, Upstream
+from popagent_models.upstream import BrokenOffError, RefusedError
 from popagent_proto.chat.models import ConnectionClass
 
 CONNECT_S: Final = 3.0
@@ -72,25 +70,6 @@ async def probe(at: Endpoint, *, model: str | None = None, preferred: str | None
 
 def _choice(models: tuple[str, ...], preferred: str | None) -> str | None:
     return preferred if preferred in models else next((name for name in models if chats(name)), None)
-
-
-async def listing(upstream: Upstream, timeout_s: float) -> Any:
-    """Return the JSON that stands at /models, None when it is not JSON.
-
-    Raises:
-        RefusedError: Another status than 200.
-        ModelError, BrokenOffError, TimeoutError: No answer, or none in time.
-    """
-    async with asyncio.timeout(timeout_s):
-        body = await upstream.get("/models", timeout_s)
-        try:
-            listed = await bounded_body(body)
-        finally:
-            body.close()
-    try:
-        return orjson.loads(listed)
-    except orjson.JSONDecodeError:
-        return None
 
 
 def names_in(value: Any, key: str | None = None) -> tuple[str, ...] | None:
