@@ -10,14 +10,16 @@ from popagent_kit.settings import command
 
 @dataclass(frozen=True)
 class Remedy:
-    """For a person, in whole sentences."""
+    """What works all the same, and what to do."""
 
     still_works: str
-    fix: str
+    advice: str
+    """As `popagent doctor` prints it, behind a colon."""
 
-    def __post_init__(self) -> None:
-        """A fix is written as `popagent doctor` prints it, behind a colon."""
-        object.__setattr__(self, "fix", f"{self.fix[0].upper()}{self.fix[1:]}.")
+    @property
+    def fix(self) -> str:
+        """Return the advice as a sentence of its own."""
+        return f"{self.advice[0].upper()}{self.advice[1:]}."
 
 
 def connect_a_model() -> str:
