@@ -129,9 +129,9 @@ def _trace_id(client: Client, given: str | None) -> str:
 
 def _newest(client: Client, every: bool, **filters: str | None) -> Iterator[dict[str, Any]]:
     """Yield traces, newest first; without `every` those of turns."""
+    turns_only = None if every else "true"
     cursor: str | None = None
     while True:
-        turns_only = None if every else "true"
         page = client.get("/api/observability/traces", limit=PAGE, cursor=cursor, turnsOnly=turns_only, **filters)
         yield from page["items"]
         cursor = page["nextCursor"]
