@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from popagent_kit.text import fits_a_header
 from popagent_proto.base import Text, View, Wire
 from popagent_proto.chat.models import LONGEST_URL
 from popagent_proto.common import HealthView
@@ -45,18 +46,18 @@ class SuiteHealthView(View):
 LONGEST_KEY: Final = 4_096
 
 
-def _fits_a_header(key: SecretStr) -> SecretStr:
+def _can_be_sent(key: SecretStr) -> SecretStr:
     text = key.get_secret_value()
-    if not 1 <= len(text) <= LONGEST_KEY or not (text.isascii() and text.isprintable() and text == text.strip()):
+    if not 1 <= len(text) <= LONGEST_KEY or not fits_a_header(text):
         raise ValueError(f"must be 1 to {LONGEST_KEY:,} printable ASCII characters without blanks at its ends")
     return key
 
 
-Key = Annotated[SecretStr, AfterValidator(_fits_a_header)]
+Key = Annotated[SecretStr, AfterValidator(_can_be_sent)]
 
 
 class ModelConnectionBody(Wire):
-    """A server to use from the next run on. The key is sealed at the door and never told again."""
+    """A server to use from the next run on. Of its key, sealed at the door, at most the last four characters are told."""
 
     revision: int = Field(ge=0, description="The one you saw last.")
     url: Text = Field(

@@ -252,7 +252,7 @@ export interface MessageRef {
   id: string;
 }
 
-/** A server to use from the next run on. The key is sealed at the door and never told again. */
+/** A server to use from the next run on. Of its key, sealed at the door, at most the last four characters are told. */
 export interface ModelConnectionBody {
   /** The one you saw last. */
   revision: number;
