@@ -58,7 +58,7 @@ async def build(service: Service[ChatSettings]) -> None:
     service.check("secrets", SecretsCheck(service.pool, keyring), decisive=False)
     service.on_stop(admission.close)
     service.on_stop(gateway.close)
-    running = RunDeps(service.pool, service.outbox, service.bus, service.settings.root(), gateway, keyring)
+    running = RunDeps(service.pool, service.outbox, service.bus, service.settings.root(), gateway)
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)
 
@@ -73,7 +73,8 @@ async def build(service: Service[ChatSettings]) -> None:
         ChatDeps(
             **vars(running),
             turns=worker,
-            tests=asyncio.Semaphore(connection.TESTS_AT_ONCE),
+            keyring=keyring,
+            connection_tests=asyncio.Semaphore(connection.TESTS_AT_ONCE),
             own_ports=_own_ports(service.settings, local),
         ),
     )

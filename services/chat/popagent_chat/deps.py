@@ -43,7 +43,6 @@ class RunDeps:
     bus: Bus
     workspace_root: Path
     models: ModelGateway
-    keyring: Keyring
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,8 @@ class ChatDeps(RunDeps):
     """Built once by the composition root."""
 
     turns: Turns
-    tests: asyncio.Semaphore
+    keyring: Keyring
+    connection_tests: asyncio.Semaphore
     """Held while the model connection of somebody is tried."""
     own_ports: frozenset[int] = frozenset()
     """Ports of this machine where popagent itself listens."""

@@ -107,10 +107,10 @@ async def ask_connection(deps: ChatDeps, query: AskModelConnection) -> Connectio
         key = reveal(deps.keyring.received(query.sealed_key, MODEL_KEY_PURPOSE)) if query.sealed_key else None
     else:
         key = _own_key(deps.models, choice.connection, url)
-    if deps.tests.locked():
+    if deps.connection_tests.locked():
         raise RateLimitedError("Other connections are being tested. Try again in a moment.", retry_after_s=5)
     redact_from_now_on(key)
-    async with deps.tests:
+    async with deps.connection_tests:
         found = await probe(Endpoint(url, key), model=query.model, preferred=choice.runtime.default_model)
     return ConnectionTestView(
         ok=found.kind == "ok",
