@@ -24,7 +24,7 @@ async def get_sealing_key(deps: ChatDeps, query: GetSealingKey) -> SealingKeyVie
 
 
 class SecretsCheck:
-    """Whether what is stored can be read with the key of this process; a missing key matters only then."""
+    """Whether what is stored was sealed with the key of this process; a missing key matters only then."""
 
     def __init__(self, pool: Pool, keyring: Keyring) -> None:
         self._pool = pool

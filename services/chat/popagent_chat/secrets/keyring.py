@@ -45,7 +45,8 @@ class Keyring:
 
     def __init__(self, key: bytes | None, trouble: str = "") -> None:
         self._key = key
-        self._trouble = trouble
+        self.trouble = trouble
+        """Why nothing can be sealed or opened; empty when all is well."""
         self._derived: dict[bytes, bytes] = {}
 
     @classmethod
@@ -59,11 +60,6 @@ class Keyring:
         if key is None:
             return cls(None, "POPAGENT_SECRET_KEY is not 32 bytes in base64. Put the right one back from your backup.")
         return cls(key)
-
-    @property
-    def trouble(self) -> str:
-        """Say why nothing can be sealed or opened; empty when all is well."""
-        return self._trouble
 
     def key_id(self) -> bytes:
         """Return what tells one main key from another and nothing more."""
@@ -122,7 +118,7 @@ class Keyring:
 
     def _part(self, purpose: bytes) -> bytes:
         if self._key is None:
-            raise SecretKeyError(f"Secrets cannot be kept or read: {self._trouble}")
+            raise SecretKeyError(f"Secrets cannot be kept or read: {self.trouble}")
         if purpose not in self._derived:
             self._derived[purpose] = sealing.derived(self._key, purpose)
         return self._derived[purpose]
