@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 from popagent_bus import Bus
 from popagent_bus.live import END, LivePublisher, LiveReader
@@ -17,6 +20,7 @@ from popagent_chat.settings import ChatSettings
 from popagent_db.pool import Pool, open_pool
 from popagent_host import Service
 from popagent_host.health import Health
+from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
 from popagent_proto import matrix
 from popagent_proto.chat.sessions import GetSession, SessionView
@@ -182,8 +186,15 @@ class Door:
         return (await self.session(session)).messages
 
 
+async def refusal(work: Awaitable[Any]) -> AppError:
+    """Return why it is refused."""
+    with pytest.raises(AppError) as refused:
+        await work
+    return refused.value
+
+
 def live_subject(turn_id: str) -> str:
     return matrix.live_subject("chat", "turns", turn_id)
 
 
-__all__ = ["Chat", "Door", "LivePublisher", "Watched", "live_subject", "start_chat", "user_message"]
+__all__ = ["Chat", "Door", "LivePublisher", "Watched", "live_subject", "refusal", "start_chat", "user_message"]

@@ -12,7 +12,7 @@ import pytest
 
 from popagent_db.pool import Pool
 from popagent_kit import sealing
-from popagent_kit.errors import AppError, ConflictError, RevisionConflictError
+from popagent_kit.errors import ConflictError, RevisionConflictError
 from popagent_kit.ids import new_id
 from popagent_models import probe
 from popagent_proto.base import Request
@@ -30,7 +30,7 @@ from popagent_proto.chat.secrets import MODEL_KEY_PURPOSE, GetSealingKey
 from popagent_telemetry import redact
 from popagent_testing.model_server import ModelList, ModelServer, Reply, ScriptedCall
 from services.chat.tests.conftest import StartChat
-from services.chat.tests.running import Chat, Door
+from services.chat.tests.running import Chat, Door, refusal
 
 KEY = "sk-of-a-person-7f3a"
 SECRET_KEY = base64.b64encode(bytes(range(32))).decode()
@@ -116,12 +116,6 @@ async def test_a_model_that_loads_longer_than_other_requests_may_take_is_told_as
 
 def test_trying_a_server_has_the_time_that_it_may_take() -> None:
     assert AskModelConnection.answer_within_s >= probe.LIST_S + probe.WORDS_S + 1
-
-
-async def refusal(work: Any) -> AppError:
-    with pytest.raises(AppError) as refused:
-        await work
-    return refused.value
 
 
 async def test_a_saved_connection_answers_the_next_turn_and_its_key_is_told_by_nobody(

@@ -10,7 +10,6 @@ import pytest
 
 from popagent_chat.sessions import delete as deleting
 from popagent_db.pool import Pool
-from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
 from popagent_proto.chat.sessions import (
     CreateSession,
@@ -27,7 +26,7 @@ from popagent_proto.chat.sessions import (
 )
 from popagent_proto.chat.workspaces import RegisterWorkspace, RegisterWorkspaceBody
 from popagent_testing.model_server import ModelList, ModelServer, Reply
-from services.chat.tests.running import Door
+from services.chat.tests.running import Door, refusal
 
 pytestmark = pytest.mark.usefixtures("chat")
 
@@ -48,12 +47,6 @@ async def patch(door: Door, session: str, revision: int, **body: Any) -> Session
     command = PatchSession(command_id=new_id(), session_id=session, body=PatchSessionBody(revision=revision, **body))
     view: SessionView = await door.ask(command)
     return view
-
-
-async def refusal(work: Any) -> AppError:
-    with pytest.raises(AppError) as refused:
-        await work
-    return refused.value
 
 
 async def test_a_created_session_is_found_again_by_its_command_and_refused_by_its_id(door: Door) -> None:

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from popagent_db.pool import Pool
-from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
 from popagent_proto.chat.models import ListModels
 from popagent_proto.chat.settings import AgentRuntimePatch, AgentRuntimeView, GetAgentRuntime, PatchAgentRuntime
 from popagent_testing.model_server import ModelList, ModelServer
 from services.chat.tests.conftest import StartChat
-from services.chat.tests.running import Door
+from services.chat.tests.running import Door, refusal
 
 pytestmark = pytest.mark.usefixtures("chat")
 
@@ -23,12 +22,6 @@ async def patch(door: Door, **fields: Any) -> AgentRuntimeView:
     body = AgentRuntimePatch.model_validate(fields)
     view: AgentRuntimeView = await door.ask(PatchAgentRuntime(command_id=new_id(), body=body))
     return view
-
-
-async def refusal(work: Any) -> AppError:
-    with pytest.raises(AppError) as refused:
-        await work
-    return refused.value
 
 
 async def test_a_patch_changes_what_it_names_and_tells_of_it(door: Door, pool: Pool) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from popagent_db.pool import Pool
-from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
 from popagent_proto.chat.workspaces import (
     ListWorkspaceCandidates,
@@ -20,19 +18,13 @@ from popagent_proto.chat.workspaces import (
     WorkspaceRow,
     WorkspaceView,
 )
-from services.chat.tests.running import Door
+from services.chat.tests.running import Door, refusal
 
 pytestmark = pytest.mark.usefixtures("chat")
 
 
 def command(path: str, name: str = "A workspace", command_id: str | None = None) -> RegisterWorkspace:
     return RegisterWorkspace(command_id=command_id or new_id(), body=RegisterWorkspaceBody(name=name, path=path))
-
-
-async def refusal(work: Any) -> AppError:
-    with pytest.raises(AppError) as refused:
-        await work
-    return refused.value
 
 
 async def test_a_directory_below_the_root_is_registered_and_told(door: Door, root: Path, pool: Pool) -> None:
