@@ -57,7 +57,7 @@ Key = Annotated[SecretStr, AfterValidator(_can_be_sent)]
 
 
 class ModelConnectionBody(Wire):
-    """A server to use from the next run on. Of its key, sealed at the door, at most the last four characters are told."""
+    """A server to use from the next run on. Its key is sealed at the door; at most its last four characters show."""
 
     revision: int = Field(ge=0, description="The one you saw last.")
     url: Text = Field(

@@ -252,7 +252,7 @@ export interface MessageRef {
   id: string;
 }
 
-/** A server to use from the next run on. Of its key, sealed at the door, at most the last four characters are told. */
+/** A server to use from the next run on. Its key is sealed at the door; at most its last four characters show. */
 export interface ModelConnectionBody {
   /** The one you saw last. */
   revision: number;
