@@ -18,8 +18,8 @@ from popagent_local.ports import LOOPBACK
 T = TypeVar("T")
 # What a program needs to end beside what its own settings grant.
 STOP_MARGIN_S: Final = 15.0
-# The least that a service gets, whose settings may grant less: requests, events, telemetry and connections end one after
-# the other, each bounded by itself.
+# The least that a service gets, whose settings may grant less: requests, events, telemetry and connections end one
+# after the other, each bounded by itself.
 SERVICE_STOP_S: Final = 35.0
 BUS_STOP_S: Final = 15.0
 DATABASE_STOP_S: Final = 20.0
