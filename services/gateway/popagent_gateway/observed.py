@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from popagent_gateway.door import is_page
 from popagent_gateway.errors import response_for
-from popagent_kit.errors import InternalError
+from popagent_kit.errors import AppError, InternalError
 from popagent_telemetry import metrics
 from popagent_telemetry.tracing import current_trace_id, span
 
@@ -70,6 +70,11 @@ class Observed:
         try:
             await self.app(scope, receive, watch)
         except Exception as error:
+            # What is refused after the answer began comes as the cause of what the framework raises then.
+            if status != 0 and isinstance(error.__cause__, AppError):
+                refusal = error.__cause__
+                log.warning("an answer was cut off", extra={"reason": refusal.message, "route": route_of(scope)})
+                return status
             log.error("a request failed by a defect of ours", exc_info=error)
             if status == 0:
                 await response_for(InternalError(extra={"traceId": current_trace_id()}))(scope, receive, watch)

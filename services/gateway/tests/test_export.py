@@ -144,7 +144,9 @@ async def test_an_unknown_chat_and_another_format_are_refused(http: httpx2.Async
     assert (other.status_code, other.json()["field"]) == (422, "format")
 
 
-async def test_a_slow_reader_is_read_for_slowly_and_a_break_leaves_no_whole_file(served: Served, chat: Owner) -> None:
+async def test_a_slow_reader_is_read_for_slowly_and_a_break_leaves_no_whole_file(
+    served: Served, chat: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
     large = {**QUESTION, "parts": [{"type": "text", "text": "x" * 700_000}]}
     chat.answer(OutlineSession, outline(60))
     chat.answer(ReadBranch, BranchMessages(messages=[large]))
@@ -161,6 +163,9 @@ async def test_a_slow_reader_is_read_for_slowly_and_a_break_leaves_no_whole_file
     with pytest.raises(httpx2.RemoteProtocolError):
         await served.http.get("/api/sessions/s1/export")
 
+    cut_off = [record for record in caplog.records if record.name == "popagent_gateway.observed"]
+    assert [(record.levelname, record.getMessage()) for record in cut_off] == [("WARNING", "an answer was cut off")]
+    assert vars(cut_off[0])["reason"] == "This session was deleted while it was read."
     assert size > 60 * 700_000
     assert asked_early < 40
     assert asked == 60
