@@ -247,6 +247,7 @@ class DeleteSession(Command[DeletedView]):
     """Stop what runs (up to 10 s), then delete thread, turns and session for good; else 409."""
 
     subject: ClassVar = "popagent.chat.cmd.sessions-delete.v1"
+    answer_within_s: ClassVar = 10.0
 
     session_id: Id
 

@@ -17,7 +17,7 @@ from popagent_proto.chat.sessions import DeletedView, DeleteSession, SessionDele
 
 handlers = Handlers[ChatDeps]()
 
-# How long a running turn gets to settle (DESIGN §13: at most 10 s; a request on the bus is answered within 8).
+# How long a running turn gets to settle; the rest of the time for the answer (10 s) is for the database.
 SETTLE_S: Final = 6.0
 LOOK_S: Final = 0.05
 

@@ -35,8 +35,6 @@ router = APIRouter(prefix="/api/sessions", tags=["sessions"], route_class=JsonRo
 FILE: dict[int | str, dict[str, Any]] = {
     200: {"description": "A file.", "content": {"text/markdown": {}, "application/json": {}}}
 }
-# Deleting stops what runs first, for up to 10 s (DESIGN §13).
-DELETE_TIMEOUT_S = 15.0
 
 
 @router.get("")
@@ -94,4 +92,4 @@ async def patch_session(bus: Bus, id: PathId, body: PatchSessionBody, command_id
 @router.delete("/{id}")
 async def delete_session(bus: Bus, id: PathId) -> DeletedView:  # noqa: A002
     """Delete a session for good; what runs in it is stopped first."""
-    return await bus.ask(DeleteSession(session_id=id), timeout_s=DELETE_TIMEOUT_S)
+    return await bus.ask(DeleteSession(session_id=id))
