@@ -53,7 +53,7 @@ contracts: $(VENV)/.dev ## Write schemas, OpenAPI, TypeScript and the configurat
 contracts-check: $(VENV)/.dev
 	@for module in $(GENERATORS); do $(PY) -m $$module --check; done
 
-bench: $(VENV)/.dev ## Measure: make bench NAME=first-token
+bench: $(VENV)/.dev ui ## Measure: make bench NAME=first-token
 	@$(PY) tests/load/bench.py $(NAME)
 
 wheel: $(VENV)/.dev ui ## Build dist/popagent-*.whl: everything that `pip install` needs

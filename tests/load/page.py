@@ -22,7 +22,7 @@ from popagent_testing.model_replies import Reply
 from tests.browser.chats import composer, say, wait_for_words
 from tests.browser.long_chats import CLIMB, article, seed
 from tests.browser.slow_texts import SLOW
-from tests.load.browsing import Memory, Tab, chrome, open_tab
+from tests.load.browsing import TIMEOUT_MS, Memory, Tab, chrome, open_tab
 from tests.load.figures import Figures, percentile
 from tests.suite import Suite
 
@@ -120,7 +120,8 @@ async def click_chat(tab: Tab, session: str, painted: str) -> float:
     """Open a chat by its row; return the ms from the click to the frame that shows what `painted` finds."""
     await tab.page.evaluate(f"() => {{ window.opened = window.painted(() => {painted}) }}")
     await tab.page.locator(f'a.session-link[href^="/chat/{session}"]').click()
-    return float(await tab.page.evaluate("async () => await window.opened - window.seen.clicked"))
+    async with asyncio.timeout(TIMEOUT_MS / 1_000):
+        return float(await tab.page.evaluate("async () => await window.opened - window.seen.clicked"))
 
 
 async def measure_long_chat(browser: Browser, suite: Suite, counts: Counts, figures: Figures) -> None:
