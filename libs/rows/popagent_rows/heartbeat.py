@@ -61,6 +61,11 @@ class Heartbeat(Generic[Row]):
         self._leases[key] = lease
         self._watch_deadline(key, lease)
 
+    def holds(self, row: Row) -> bool:
+        """Whether the lease of this attempt is kept here and its work goes on, whatever the database's clock says."""
+        lease = self._leases.get((row.id, row.attempt))
+        return lease is not None and lease.held
+
     def forget(self, lease: Lease[Row]) -> None:
         """Beat no more for `lease`."""
         key = (lease.row.id, lease.row.attempt)

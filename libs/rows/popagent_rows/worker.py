@@ -206,6 +206,9 @@ class Worker(Generic[Row]):
             async with self._pool.transaction() as connection:
                 rows = await self.rows.expired.all(connection, SWEEP_BATCH)
                 for row in rows:
+                    # When the machine slept, every lease ran out while its work goes on: the next beat prolongs ours.
+                    if self._heartbeat.holds(row):
+                        continue
                     try:
                         verdict = await self._judge(connection, row)
                     except PolicyError:

@@ -226,6 +226,29 @@ async def test_a_long_row_keeps_its_lease_and_runs_once(table: Pool, make_worker
     assert starts == 1
 
 
+async def test_work_goes_on_when_every_lease_ran_out_while_the_machine_slept(table: Pool, make_worker: Make) -> None:
+    over = asyncio.Event()
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        await over.wait()
+        lease.check()
+        return End("completed")
+
+    make_worker(handle)
+    await enqueue(table, "a")
+    await until_state(table, "a", "running")
+
+    for _ in range(5):
+        await table.execute("update work set lease_until = now() - interval '1 hour'")
+        async with asyncio.timeout(WORK.lease_s):
+            while await table.fetchval("select lease_until < now() from work"):
+                await asyncio.sleep(0.01)
+    over.set()
+
+    await until_state(table, "a", "completed")
+    assert await table.fetchval("select attempt from work") == 1
+
+
 async def test_work_whose_row_was_taken_is_cancelled_within_a_beat(table: Pool, make_worker: Make) -> None:
     cancelled = asyncio.Event()
 
