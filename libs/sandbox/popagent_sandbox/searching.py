@@ -29,6 +29,7 @@ LONGEST_SECRET: Final = 4_096
 # searched as far as this budget goes, so that no pattern holds a thread for more than about half a second.
 LARGEST_PROGRAM: Final = 6_000
 LINE_BUDGET: Final = 60_000_000
+_TEXT_ENDS: Final = re2.compile(rb"\\[AzZ]|\(\?[A-Za-z]*-")
 
 Ending = Literal["", "limit", "time", "files", "stopped"]
 
@@ -83,11 +84,30 @@ class Pattern:
         if size > LARGEST_PROGRAM:
             raise InvalidInputError("This pattern is too complex. Use a shorter one, with smaller repeats.")
         self._longest = LINE_BUDGET // max(1, size)
+        self._anywhere = self._compiled if self.literal else _by_lines(source, options)
+
+    def may_occur(self, content: bytes) -> bool:
+        """Tell, by one search through all of it, whether any line can match; True where that cannot be told."""
+        if self._anywhere is None or len(content) > self._longest:
+            return True
+        if b"\r" in content:
+            content = content.replace(b"\r\n", b"\n").removesuffix(b"\r")
+        return self._anywhere.search(content) is not None
 
     def find(self, line: bytes) -> tuple[int, int] | None:
         """Return where the line matches first, in bytes; a very long line is searched in part."""
         match = self._compiled.search(line if len(line) <= self._longest else line[: self._longest])
         return None if match is None else match.span()
+
+
+def _by_lines(source: bytes, options: re2.Options) -> re2._Regexp[bytes] | None:
+    """Return the expression for whole files; None for one that speaks of the ends of a text, which each line has."""
+    if _TEXT_ENDS.search(source) is not None:
+        return None
+    try:
+        return re2.compile(b"(?m:" + source + b")", options)
+    except re2.error:
+        return None
 
 
 def grep(
@@ -138,7 +158,7 @@ class _Search:
             self.too_large += 1
             return
         self.files += 1
-        if is_binary(content):
+        if is_binary(content) or not self.pattern.may_occur(content):
             return
         found = 0
         for number, line in enumerate(without_private_keys(content).split(b"\n"), start=1):

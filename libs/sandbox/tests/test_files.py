@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from popagent_kit.errors import InvalidInputError
 from popagent_sandbox.contained import ContainedFolder
+from popagent_sandbox.denied import why_denied
 from popagent_sandbox.errors import UnreadableFileError, WrongKindError
 from popagent_sandbox.listing import list_folder
 from popagent_sandbox.reading import LARGEST_FILE_BYTES, read_text, stat_path
-from popagent_sandbox.searching import grep
+from popagent_sandbox.searching import Pattern, grep
 
 
 @pytest.fixture
@@ -90,6 +94,13 @@ def test_an_empty_file_is_read_as_nothing(folder: ContainedFolder, root: Path) -
     found = read_text(folder, "empty")
 
     assert (found.text, found.total_lines) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    "name", [".GIT", ".g\u200cit", ".git.", ".git ", "GIT~1", "\uff0egit", ".env\u200b", ".env.", ".Popagent-1.tmp"]
+)
+def test_a_name_that_some_file_system_takes_for_a_hidden_one_is_hidden(name: str) -> None:
+    assert why_denied(("src", name, "config")) is not None
 
 
 def test_a_stat_tells_kind_and_size(folder: ContainedFolder) -> None:
@@ -192,6 +203,41 @@ def test_a_pattern_that_is_slow_even_in_linear_time_ends_by_its_budget(folder: C
     grep(folder, "(a.{200}c)|(b.{200}c)")
 
     assert time.process_time() - begun < 5
+
+
+PIECES = st.sampled_from(
+    [
+        "a",
+        "b",
+        "B",
+        ".",
+        "a*",
+        "[^a]",
+        r"\s",
+        r"\b",
+        "^",
+        "$",
+        "(a|b)",
+        r"\A",
+        r"\z",
+        "(?-m:^)",
+        "(?i)",
+        "a{2}",
+        r"\r",
+        r"\n",
+        "(",
+    ]
+)
+
+
+@hypothesis_settings(max_examples=400, deadline=None)
+@given(pattern=st.lists(PIECES, min_size=1, max_size=5).map("".join), content=st.text("abB \r\n\u00fc", max_size=24))
+def test_no_line_that_matches_is_lost_by_looking_through_whole_files_first(pattern: str, content: str) -> None:
+    compiled, data = Pattern(pattern), content.encode()
+
+    by_line = any(compiled.find(line.removesuffix(b"\r")) for line in data.split(b"\n"))
+
+    assert compiled.may_occur(data) or not by_line
 
 
 def test_grep_ends_when_it_is_told_to_or_when_its_time_is_over(folder: ContainedFolder) -> None:
