@@ -9,6 +9,8 @@ from pydantic import Field
 from popagent_kit.ids import Id
 from popagent_proto.base import ListView, Moment, Query, View
 
+TurnEnd = Literal["completed", "stopped", "failed", "interrupted"]
+
 
 class TraceSummary(View):
     """One trace, named by its root span; durations in milliseconds, null while it runs."""
@@ -24,6 +26,9 @@ class TraceSummary(View):
     turn_id: Id | None
     input_tokens: int
     output_tokens: int
+    turn_state: TurnEnd | None = Field(
+        default=None, description="How the turn ended, as its span tells; null before that, and of plain requests."
+    )
 
 
 class SpanView(View):

@@ -86,6 +86,21 @@ async def test_a_running_trace_is_watched_to_its_end(suite: Suite, talk: Talk, p
     await expect(spans(page).get_by_label("runs")).to_have_count(0)
 
 
+async def test_a_turn_that_a_person_stopped_is_called_so(suite: Suite, talk: Talk, page: Page) -> None:
+    suite.model.script(Reply(text="one two three", hold=True, after=2))
+    turn = asyncio.create_task(talk.chat("Stop me in the middle", "halted"))
+    await page.goto("/observe?session=halted")
+    await expect(traces(page, "Stop me in the middle")).to_contain_text("Running", timeout=STORED_MS)
+
+    await talk.json("POST", "/api/chat/halted/stop")
+    await turn
+
+    await expect(traces(page, "Stop me in the middle")).to_contain_text("Stopped", timeout=STORED_MS)
+    await traces(page, "Stop me in the middle").click()
+    await expect(page.get_by_role("main").locator("header")).to_contain_text("Stopped")
+    await expect(spans(page).filter(has_text="turn").get_by_label("stopped").first).to_be_visible()
+
+
 async def test_the_id_of_a_turn_that_was_pasted_leads_to_its_trace(suite: Suite, talk: Talk, page: Page) -> None:
     await a_turn_with_tools(suite, talk, "pasted", "Find me by my turn")
     await page.goto("/observe?session=pasted")

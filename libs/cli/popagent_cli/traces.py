@@ -63,7 +63,7 @@ def list_traces(
         [
             row["traceId"],
             local_time(row["startedAt"]),
-            row["status"],
+            state_of(row),
             duration(row["durationMs"]),
             str(row["spanCount"]),
             f"{row['inputTokens']:,} → {row['outputTokens']:,}",
@@ -86,7 +86,7 @@ def show(client: Client, trace: str | None, with_logs: bool, as_json: bool) -> N
         print_json(view)
         return
     tokens = f" · {view['inputTokens']:,} → {view['outputTokens']:,} tokens" if view["inputTokens"] else ""
-    click.echo(f"{one_safe_line(view['name'])} · {view['status']} · {duration(view['durationMs'])}{tokens}")
+    click.echo(f"{one_safe_line(view['name'])} · {state_of(view)} · {duration(view['durationMs'])}{tokens}")
     click.echo(f"{view['traceId']} · {local_time(view['startedAt'])}\n")
     for line in waterfall(view["spans"]):
         click.echo(line)
@@ -137,6 +137,12 @@ def _newest(client: Client, every: bool, **filters: str | None) -> Iterator[dict
         cursor = page["nextCursor"]
         if cursor is None:
             return
+
+
+def state_of(trace: dict[str, Any]) -> str:
+    """Return how its turn ended, where that says more than the status of the trace."""
+    ended = trace.get("turnState")
+    return str(ended if ended not in (None, "completed") else trace["status"])
 
 
 def waterfall(spans: list[Span]) -> Iterator[str]:

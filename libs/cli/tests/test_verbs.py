@@ -228,6 +228,18 @@ def test_a_trace_is_drawn_as_a_waterfall_in_which_children_stand_below_their_par
     assert "4.0 s" in lines[0]
 
 
+def test_a_trace_is_listed_by_how_its_turn_ended(peer: Peer, run: Run) -> None:
+    row = view("TraceList")["items"][0]
+    states = [("ok", "stopped"), ("ok", "completed"), ("error", None), ("running", "interrupted")]
+    rows = [{**row, "status": status, "turnState": ended} for status, ended in states]
+    peer.answers["traces list"] = {"items": rows, "nextCursor": None}
+
+    lines = run("traces", "list").stdout.splitlines()[1:]
+
+    told = ["stopped", "ok", "error", "interrupted"]
+    assert [word for line, word in zip(lines, told, strict=True) if f"  {word}  " in line] == told
+
+
 def test_a_trace_without_an_id_is_that_of_the_newest_turn(peer: Peer, run: Run) -> None:
     row = view("TraceList")["items"][0]
     rows = [{**row, "traceId": digit * 32, "turnId": "t"} for digit in "21"]

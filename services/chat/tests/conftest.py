@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from popagent_db.pool import Pool, open_pool
+from popagent_telemetry import tracing
 from popagent_testing.model_server import ModelServer
 from popagent_testing.servers import NatsServer
 from popagent_testing.suite_bus import ConnectAs, connect_as, shared_suite_nats
@@ -94,3 +96,20 @@ async def pool(dsn: str) -> AsyncIterator[Pool]:
     opened = await open_pool(dsn, application_name="test", max_size=2)
     yield opened
     await opened.close()
+
+
+class _Keeping(SpanProcessor):
+    def __init__(self) -> None:
+        self.spans: list[ReadableSpan] = []
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.spans.append(span)
+
+
+@pytest.fixture
+def ended_spans() -> Iterator[list[ReadableSpan]]:
+    """What this process told of its work so far."""
+    keeping = _Keeping()
+    tracing.use_provider(tracing.make_provider(keeping))
+    yield keeping.spans
+    tracing.use_provider(tracing.make_provider())

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
+from opentelemetry.sdk.trace import ReadableSpan
 
 from popagent_bus import Bus
 from popagent_bus.live import LivePublisher
@@ -103,7 +104,7 @@ async def taken_over(pool: Pool, turn: Watched) -> None:
 
 
 async def test_what_a_lost_turn_had_said_is_stored_and_its_watchers_get_an_end(
-    door: Door, abandoned: Abandoned, model: ModelServer
+    door: Door, abandoned: Abandoned, model: ModelServer, ended_spans: list[ReadableSpan]
 ) -> None:
     await abandoned.store(door)
     said = opened(abandoned.answer_id, abandoned.turn_id, "one ", "two ", "three")
@@ -122,6 +123,8 @@ async def test_what_a_lost_turn_had_said_is_stored_and_its_watchers_get_an_end(
     assert stored["metadata"]["endReason"] == "interrupted"
     assert (await door.join(abandoned.session, abandoned.turn_id)).ending == watched.ending
     assert model.requests == []
+    [told] = [dict(span.attributes or {}) for span in ended_spans if span.name == "chat.turn.recover"]
+    assert (told["popagent.turn.id"], told["popagent.turn.state"]) == (abandoned.turn_id, "interrupted")
     await usable(door, model, abandoned.session)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import ReadableSpan
 
 from popagent_db.pool import Pool
 from popagent_kit.errors import AppError
@@ -29,12 +30,10 @@ READ_README = ScriptedCall("read", '{"path": "README.md"}')
 @pytest.fixture
 async def seeds(pool: Pool) -> AsyncIterator[None]:
     """Undo what a test does to profile and settings."""
-    agent = (await pool.fetch("select instructions, tools, workspace_access from agents"))[0]
+    await pool.execute("create table if not exists kept_agents as table agents")
     yield
-    await pool.execute(
-        "update agents set instructions = $1, tools = $2, workspace_access = $3, revision = 0, model_override = null",
-        *agent,
-    )
+    await pool.execute("delete from agents")
+    await pool.execute("insert into agents table kept_agents")
     await pool.execute("update agent_runtime_settings set supervisor_max_steps = 32")
 
 
@@ -146,12 +145,12 @@ async def test_an_edited_profile_and_edited_settings_hold_from_the_next_turn_on(
 
 @pytest.mark.usefixtures("seeds")
 @pytest.mark.parametrize(
-    ("revision", "used", "source"), [(0, "scripted-model", "default"), (1, "preset-model", "agent")]
+    ("seeded", "used", "source"), [(True, "scripted-model", "default"), (False, "preset-model", "agent")]
 )
 async def test_a_preset_model_that_is_not_offered_is_passed_over_unless_somebody_chose_it(
-    revision: int, used: str, source: str, chat: Chat, door: Door, model: ModelServer, pool: Pool
+    seeded: bool, used: str, source: str, chat: Chat, door: Door, model: ModelServer, pool: Pool
 ) -> None:
-    await pool.execute("update agents set model_override = 'preset-model', revision = $1", revision)
+    await pool.execute("update agents set model_override = 'preset-model', override_is_seeded = $1", seeded)
 
     turn = await door.say("hello", new_id())
 
@@ -186,6 +185,29 @@ async def test_the_workspace_s_folder_is_closed_however_a_turn_ends(
     await interrupted.read()
 
     assert open_folders() == 0
+
+
+async def test_the_span_of_a_turn_says_how_it_ended(
+    chat: Chat, door: Door, model: ModelServer, ended_spans: list[ReadableSpan]
+) -> None:
+    model.script(
+        Reply(text="read"),
+        Reply(status=401),
+        Reply(text="one two", after=1, hold=True),
+        Reply(text="one two", after=1, hold=True),
+    )
+    await door.say("completed", "completed")
+    await door.say("failed", "failed")
+    stopped, interrupted = await door.start("stopped", "stopped"), await door.start("interrupted", "interrupted")
+    await model.until(lambda server: server.held == 2)
+    await door.ask(StopTurn(session_id="stopped"))
+    await stopped.read()
+    await chat.stop()
+    await interrupted.read()
+
+    turns = [dict(span.attributes or {}) for span in ended_spans if span.name == "chat.turn"]
+    told = {each["popagent.session.id"]: each["popagent.turn.state"] for each in turns}
+    assert told == {name: name for name in ("completed", "failed", "stopped", "interrupted")}
 
 
 async def test_a_stopped_turn_keeps_what_it_had_said(chat: Chat, door: Door, model: ModelServer, pool: Pool) -> None:

@@ -15,7 +15,7 @@ STATUS: Final = """
         when seen_at < clock_timestamp() - make_interval(secs => $1) then 'error' else 'running' end
 """
 SUMMARY: Final = f"""
-    trace_id, name, service, started_at, {STATUS} as status, span_count, session_id, turn_id,
+    trace_id, name, service, started_at, {STATUS} as status, span_count, session_id, turn_id, turn_state,
     case when state <> 'open' then round(extract(epoch from ended_at - started_at) * 1000, 3)::float8 end
         as duration_ms,
     input_tokens, output_tokens

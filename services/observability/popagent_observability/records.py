@@ -32,6 +32,10 @@ AHEAD: Final = timedelta(days=1)
 
 SESSION_KEYS: Final = ("popagent.session.id", "gen_ai.conversation.id")
 TURN_KEYS: Final = ("popagent.turn.id",)
+TURN_STATE: Final = "popagent.turn.state"
+TURN_STATES: Final = frozenset({"completed", "stopped", "failed", "interrupted"})
+# A person who stops a turn gets what they want.
+FAILED_TURNS: Final = frozenset({"failed", "interrupted"})
 # An agent's own span repeats the sum of its model calls.
 SUMMING_OPERATIONS: Final = frozenset({"invoke_agent", "invoke_workflow", "create_agent", "execute_tool"})
 INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
@@ -97,6 +101,7 @@ class SpanRow:
     size: int
     session_id: str | None
     turn_id: str | None
+    turn_state: str | None
     input_tokens: int
     output_tokens: int
 
@@ -196,6 +201,7 @@ def span_row(service: str, instance: str, record: Any, window: Window) -> SpanRo
         size=len(encoded) + len(events) + len(links),
         session_id=_named(attributes, SESSION_KEYS),
         turn_id=_named(attributes, TURN_KEYS),
+        turn_state=_turn_state(attributes),
         input_tokens=_tokens(attributes, INPUT_TOKENS) if counts else 0,
         output_tokens=_tokens(attributes, OUTPUT_TOKENS) if counts else 0,
     )
@@ -265,13 +271,19 @@ def _sent_at(value: Any, window: Window, moment: datetime) -> datetime:
 
 
 def _failed(status: Any, attributes: dict[str, Any]) -> bool:
-    """Tell whether the work failed: said so, answered 5xx, or an agent's run that ended in an error."""
+    """Tell whether the work failed: said so, answered 5xx, or a turn or an agent's run that did not come to its end."""
     answered = attributes.get("http.response.status_code")
     return (
         status == "error"
+        or _turn_state(attributes) in FAILED_TURNS
         or (isinstance(answered, int) and 500 <= answered < 600)
         or (attributes.get("gen_ai.operation.name") == "invoke_agent" and "error.type" in attributes)
     )
+
+
+def _turn_state(attributes: dict[str, Any]) -> str | None:
+    state = attributes.get(TURN_STATE)
+    return state if isinstance(state, str) and state in TURN_STATES else None
 
 
 def _list(value: Any, most: int) -> bytes:

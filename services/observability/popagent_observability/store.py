@@ -66,12 +66,12 @@ ADD_TO_TRACES: Final = Query(
     """
     insert into traces as known (
         trace_id, name, service, root_rank, root_started_at, started_at, ended_at, seen_at,
-        span_count, open_count, failed_count, session_id, turn_id, input_tokens, output_tokens
+        span_count, open_count, failed_count, session_id, turn_id, turn_state, input_tokens, output_tokens
     )
     select * from unnest(
         $1::text[], $2::text[], $3::text[], $4::smallint[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
-        $8::timestamptz[], $9::integer[], $10::integer[], $11::integer[], $12::text[], $13::text[],
-        $14::bigint[], $15::bigint[]
+        $8::timestamptz[], $9::integer[], $10::integer[], $11::integer[], $12::text[], $13::text[], $14::text[],
+        $15::bigint[], $16::bigint[]
     )
     on conflict (trace_id) do update set
         name = case
@@ -92,6 +92,7 @@ ADD_TO_TRACES: Final = Query(
         failed_count = known.failed_count + excluded.failed_count,
         session_id = coalesce(known.session_id, excluded.session_id),
         turn_id = coalesce(known.turn_id, excluded.turn_id),
+        turn_state = coalesce(excluded.turn_state, known.turn_state),
         input_tokens = known.input_tokens + excluded.input_tokens,
         output_tokens = known.output_tokens + excluded.output_tokens
     """,

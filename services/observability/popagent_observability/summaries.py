@@ -26,6 +26,7 @@ class Addition:
     failed_count: int = 0
     session_id: str | None = None
     turn_id: str | None = None
+    turn_state: str | None = None
     input_tokens: int = 0
     output_tokens: int = 0
 
@@ -43,6 +44,7 @@ class Addition:
             self.ended_at = max(self.ended_at or span.ended_at, span.ended_at)
         self.session_id = self.session_id or span.session_id
         self.turn_id = self.turn_id or span.turn_id
+        self.turn_state = span.turn_state or self.turn_state
         rank = root_rank(span)
         if (rank, span.started_at) < (self.root_rank, self.root_started_at):
             self.root_rank, self.root_started_at = rank, span.started_at

@@ -97,6 +97,44 @@ async def test_lists_are_narrowed_by_session_turn_and_status(deps: Observability
 TURN = "popagent.turn.id"
 
 
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        ("completed", "ok"),
+        ("stopped", "ok"),
+        ("interrupted", "error"),
+        ("failed", "error"),
+        ("queued", "ok"),
+        (7, "ok"),
+    ],
+)
+async def test_a_trace_tells_how_its_turn_ended(
+    deps: ObservabilityDeps, storing: Storing, state: Any, status: Status
+) -> None:
+    turn = span(2, 1, name="chat.turn", attributes={TURN: "t1", "popagent.turn.state": state})
+    await storing.put(batch(span(1), turn | {"endedAt": None, "attributes": {}}))
+    running = (await traces.list_traces(deps, ListTraces())).items[0]
+
+    await storing.put(batch(turn))
+    await storing.put(batch(span(3, 1)))
+    ended = await traces.get_trace(deps, GetTrace(trace_id=TRACE))
+
+    known = state if state in ("completed", "stopped", "interrupted", "failed") else None
+    assert (running.status, running.turn_state) == ("running", None)
+    assert (ended.status, ended.turn_state) == (status, known)
+
+
+async def test_a_turn_whose_process_died_is_known_as_interrupted_before_it_counts_as_lost(
+    deps: ObservabilityDeps, storing: Storing
+) -> None:
+    recovery = span(2, 1, name="chat.turn.recover", attributes={TURN: "t1", "popagent.turn.state": "interrupted"})
+
+    await storing.put(batch(span(1, running=True), recovery))
+
+    [listed_] = (await traces.list_traces(deps, ListTraces())).items
+    assert (listed_.status, listed_.turn_state) == ("running", "interrupted")
+
+
 async def test_a_running_trace_is_shown_as_running_with_its_spans(deps: ObservabilityDeps, storing: Storing) -> None:
     await storing.put(batch(span(1, running=True), span(2, 1)))
 

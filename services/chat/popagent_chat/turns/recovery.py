@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import AbstractContextManager
 from typing import Final
+
+from opentelemetry.trace import Span
 
 from popagent_bus.live import stored_frames
 from popagent_chat.deps import RunDeps
 from popagent_chat.turns import store
 from popagent_chat.turns.closing import BROKEN, close_open, failed, interrupted
 from popagent_chat.turns.ending import end_turn
-from popagent_chat.turns.run import attributes_of, carry_out
+from popagent_chat.turns.run import attributes_of, carry_out, note_ending
 from popagent_chat.turns.store import LeasedTurn
 from popagent_chat.turns.stream import TurnStream
 from popagent_kit.errors import UnavailableError
@@ -39,20 +42,28 @@ async def recover(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream) -
     turn = lease.row
     await _catch_up(deps, stream, turn.id)
     if turn.attempt > MOST_ATTEMPTS:
-        log.error("turn given up", extra={"turn": turn.id, "attempt": turn.attempt})
-        ending = await failed(stream, "internal", BROKEN)
-        # Whatever it is that cannot be stored, this sentence can.
-        stream.forget_all_but_last_step()
-        await end_turn(deps, lease, stream, ending)
+        with _span(turn) as current:
+            log.error("turn given up", extra={"turn": turn.id, "attempt": turn.attempt})
+            ending = await failed(stream, "internal", BROKEN)
+            # Whatever it is that cannot be stored, this sentence can.
+            stream.forget_all_but_last_step()
+            note_ending(current, ending)
+            await end_turn(deps, lease, stream, ending)
         return
     if not stream.said_anything and not await _did_anything(deps, turn):
         if stream.next_chunk:
             await close_open(stream)
         await carry_out(deps, lease, stream)
         return
-    with span("chat.turn.recover", attributes_of(turn), parent=extract(turn.trace_headers)):
+    with _span(turn) as current:
         log.warning("turn ends interrupted", extra={"turn": turn.id, "chunks": stream.next_chunk})
-        await end_turn(deps, lease, stream, await interrupted(stream))
+        ending = await interrupted(stream)
+        note_ending(current, ending)
+        await end_turn(deps, lease, stream, ending)
+
+
+def _span(turn: LeasedTurn) -> AbstractContextManager[Span]:
+    return span("chat.turn.recover", attributes_of(turn), parent=extract(turn.trace_headers))
 
 
 async def _catch_up(deps: RunDeps, stream: TurnStream, turn_id: str) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from typing import Final
 
+from opentelemetry.trace import Span
+
 from popagent_agent.loop import AgentRun, TurnResult, run_turn
 from popagent_agent.stopping import StoppedError, StopSignal
 from popagent_chat.deps import RunDeps
@@ -38,9 +40,7 @@ async def carry_out(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream)
     turn = lease.row
     with span("chat.turn", attributes_of(turn), parent=extract(turn.trace_headers)) as current:
         ending = await _answered_or_closed(deps, lease, stream)
-        current.set_attribute("popagent.turn.state", ending.state)
-        if ending.error_class is not None:
-            current.set_attribute("error.type", ending.error_class)
+        note_ending(current, ending)
         await end_turn(deps, lease, stream, ending)
 
 
@@ -120,3 +120,10 @@ async def _stop_when_asked(lease: Lease[LeasedTurn], stop: StopSignal) -> None:
 def attributes_of(turn: LeasedTurn) -> dict[str, str | int]:
     """Return what the spans of a turn are named by."""
     return {"popagent.turn.id": turn.id, "popagent.session.id": turn.session_id, "popagent.attempt": turn.attempt}
+
+
+def note_ending(current: Span, ending: Ending) -> None:
+    """Write into the span of a turn how it ended; the list of traces shows that."""
+    current.set_attribute("popagent.turn.state", ending.state)
+    if ending.error_class is not None:
+        current.set_attribute("error.type", ending.error_class)

@@ -515,6 +515,8 @@ export interface TraceSummary {
   turnId: string | null;
   inputTokens: number;
   outputTokens: number;
+  /** How the turn ended, as its span tells; null before that, and of plain requests. */
+  turnState: "completed" | "stopped" | "failed" | "interrupted" | null;
 }
 
 /** A trace with its spans in order of start, at most 5,000, and its log records, at most 500. */
@@ -530,6 +532,8 @@ export interface TraceView {
   turnId: string | null;
   inputTokens: number;
   outputTokens: number;
+  /** How the turn ended, as its span tells; null before that, and of plain requests. */
+  turnState: "completed" | "stopped" | "failed" | "interrupted" | null;
   spans: Array<SpanView>;
   logs: Array<LogView>;
   truncated: boolean;

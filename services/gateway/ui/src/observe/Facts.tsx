@@ -1,8 +1,8 @@
 import { Link } from "wouter";
 import type { TraceView } from "../contracts";
 import { count, duration, exactly, plural } from "../ui/words";
-import { traceState } from "./TraceState";
-import { factsOf } from "./spans";
+import { stateInk, stateWord } from "./TraceState";
+import { factsOf, stateOfTrace } from "./spans";
 import { type Node, type Tree, timeByKind } from "./waterfall";
 
 /** Everything that is known of a span, or what a fold has in common. */
@@ -18,9 +18,7 @@ export function SpanFacts({ node, nowMs, trace }: { node: Node; nowMs: number; t
       </h2>
       <dl className="facts">
         <dt>State</dt>
-        <dd className={node.status === "error" ? "is-fail" : node.status === "running" ? "is-live" : ""}>
-          {traceState(node.status)}
-        </dd>
+        <dd className={stateInk(node.state)}>{stateWord(node.state)}</dd>
         <dt>{span ? "Took" : "In all"}</dt>
         <dd>
           {duration(took)}
@@ -96,7 +94,7 @@ export function TraceFacts({ trace, tree, nowMs }: { trace: TraceView; tree: Tre
       <h2>This trace</h2>
       <dl className="facts">
         <dt>State</dt>
-        <dd>{traceState(trace.status)}</dd>
+        <dd className={stateInk(stateOfTrace(trace))}>{stateWord(stateOfTrace(trace))}</dd>
         <dt>Began</dt>
         <dd>{exactly(trace.startedAt)}</dd>
         <dt>Took</dt>

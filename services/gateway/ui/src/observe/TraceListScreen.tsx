@@ -10,8 +10,9 @@ import { Skeletons } from "../ui/Skeletons";
 import { clock, count, duration, exactly, when } from "../ui/words";
 import { useTitle } from "../ui/useTitle";
 import { useNow } from "../ui/useNow";
-import { TraceState, traceState } from "./TraceState";
+import { TraceState, stateInk, stateWord } from "./TraceState";
 import { type TraceFilter, isRunning, pasted, storeTrouble, tracesQuery, useAfterTurns } from "./queries";
+import { stateOfTrace } from "./spans";
 
 const STATES: { value: TraceFilter["status"]; label: string }[] = [
   { value: null, label: "All" },
@@ -196,17 +197,16 @@ function List({ filter, filtered }: { filter: TraceFilter; filtered: boolean }) 
 function TraceRow({ trace, now }: { trace: TraceSummary; now: number }) {
   const chat = trace.sessionId ? knownSession(trace.sessionId) : null;
   const tokens = trace.inputTokens + trace.outputTokens;
+  const state = stateOfTrace(trace);
   const took = trace.durationMs ?? Math.max(0, now - Date.parse(trace.startedAt));
   return (
     <li>
       <Link href={`/observe/traces/${trace.traceId}`} className="trace-row">
-        <TraceState status={trace.status} />
+        <TraceState state={state} />
         <span className="what">
           <span className="cut strong">{chat?.title || trace.name}</span>
           <span className="cut faint">
-            <span className={trace.status === "error" ? "is-fail" : trace.status === "running" ? "is-live" : ""}>
-              {traceState(trace.status)}
-            </span>
+            <span className={stateInk(state)}>{stateWord(state)}</span>
             {chat?.title ? ` · ${trace.name}` : ""} · {trace.service}
           </span>
         </span>

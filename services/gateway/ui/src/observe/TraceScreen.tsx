@@ -8,15 +8,17 @@ import type { TraceView } from "../contracts";
 import { Dialog } from "../ui/Dialog";
 import { Icon } from "../ui/Icon";
 import { Skeletons } from "../ui/Skeletons";
+import type { State } from "../ui/StateGlyph";
 import { WIDE, useMedia } from "../ui/media";
 import { clock, count, duration, plural } from "../ui/words";
 import { useTitle } from "../ui/useTitle";
 import { useNow } from "../ui/useNow";
 import { SpanFacts, TraceFacts } from "./Facts";
 import { TraceLogs } from "./TraceLogs";
-import { TraceState, traceState } from "./TraceState";
+import { TraceState, stateWord } from "./TraceState";
 import { Waterfall } from "./Waterfall";
 import { type SeenTrace, isRunning, storeTrouble, traceQuery } from "./queries";
+import { stateOfTrace } from "./spans";
 import { treeOf } from "./waterfall";
 
 const TRACE_ID = /^[0-9a-f]{32}$/;
@@ -193,16 +195,19 @@ function Close({ onClick }: { onClick: () => void }) {
   );
 }
 
+const CHIPS: Partial<Record<State, string>> = { running: "live", failed: "fail", interrupted: "wait" };
+
 function Title({ trace }: { trace: TraceView }) {
   const chat = trace.sessionId ? knownSession(trace.sessionId) : null;
   const title = chat?.title || trace.name;
+  const state = stateOfTrace(trace);
   useTitle(title);
   return (
     <>
       <h1 className="cut">{title}</h1>
-      <span className={`chip ${trace.status === "running" ? "live" : trace.status === "error" ? "fail" : ""}`}>
-        <TraceState status={trace.status} />
-        {traceState(trace.status)}
+      <span className={`chip ${CHIPS[state] ?? ""}`}>
+        <TraceState state={state} />
+        {stateWord(state)}
       </span>
     </>
   );

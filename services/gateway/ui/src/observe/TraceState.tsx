@@ -1,16 +1,24 @@
-import type { SpanView } from "../contracts";
 import { type State, StateGlyph } from "../ui/StateGlyph";
 
-type Status = SpanView["status"];
+const WORDS: Record<State, string> = {
+  running: "Running",
+  completed: "Done",
+  stopped: "Stopped",
+  failed: "Failed",
+  interrupted: "Interrupted",
+};
+const INKS: Partial<Record<State, string>> = { running: "is-live", failed: "is-fail", interrupted: "is-wait" };
 
-const SHAPES: Record<Status, State> = { running: "running", ok: "completed", error: "failed" };
-const WORDS: Record<Status, string> = { running: "Running", ok: "Done", error: "Failed" };
+export function stateWord(state: State): string {
+  return WORDS[state];
+}
 
-export function traceState(status: Status): string {
-  return WORDS[status];
+/** The class of a word that says a state. */
+export function stateInk(state: State): string {
+  return INKS[state] ?? "";
 }
 
 /** The shape of a state; its word stands beside it. */
-export function TraceState({ status }: { status: Status }) {
-  return <StateGlyph state={SHAPES[status]} />;
+export function TraceState({ state }: { state: State }) {
+  return <StateGlyph state={state} />;
 }

@@ -228,7 +228,8 @@ const SpanRow = memo(
     const { left, width } = barOf(node, axis, nowMs);
     const took = node.tookMs ?? Math.max(0, nowMs - node.startMs);
     const shape = node.span && isParent && open ? "thin" : node.span ? "" : "fold";
-    const state = node.status === "error" ? "failed" : node.endMs === null ? "running" : "";
+    // What ended well is quiet.
+    const told = node.state === "completed" ? null : node.state;
     return (
       <div
         role="row"
@@ -264,15 +265,14 @@ const SpanRow = memo(
           <span className="wf-title cut" title={`${node.title} · ${node.service}`}>
             {node.title}
           </span>
-          {state === "failed" && <StateGlyph state="failed" label="failed" />}
-          {state === "running" && <StateGlyph state="running" label="runs" />}
+          {told && <StateGlyph state={told} label={told === "running" ? "runs" : told} />}
         </span>
         <span role="gridcell" className="wf-bar">
           <span className="sr">
             begins after {duration(node.startMs)} in {node.service}
             {node.span ? "" : `, ${plural(node.count, "span")}`}
           </span>
-          <i className={`${shape} ${state}`} style={{ left: `${left}%`, width: `${width}%` }} />
+          <i className={`${shape} ${told ?? ""}`} style={{ left: `${left}%`, width: `${width}%` }} />
         </span>
         <span role="gridcell" className="wf-took">
           {duration(took)}

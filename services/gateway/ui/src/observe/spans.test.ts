@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { SpanView } from "../contracts";
 import { pasted } from "./queries";
-import { factsOf, kindOf, titleOf } from "./spans";
+import { factsOf, kindOf, stateOfSpan, stateOfTrace, titleOf } from "./spans";
 
 function span(name: string, kind = "internal", attributes: Record<string, unknown> = {}): SpanView {
   return {
@@ -17,6 +17,34 @@ function span(name: string, kind = "internal", attributes: Record<string, unknow
     attributes,
   };
 }
+
+describe("a state says how it ended", () => {
+  test.each([
+    ["ok", undefined, "completed"],
+    ["ok", "stopped", "stopped"],
+    ["error", "failed", "failed"],
+    ["error", "interrupted", "interrupted"],
+    ["running", undefined, "running"],
+    ["ok", "something new", "completed"],
+  ] as const)("a turn's span: %s, %s", (status, told, state) => {
+    const attributes = told ? { "popagent.turn.state": told } : {};
+
+    expect(stateOfSpan({ ...span("chat.turn", "internal", attributes), status })).toBe(state);
+  });
+
+  test("what was stopped with its turn did not fail", () => {
+    const call = span("chat model", "client", { "error.type": "stopped" });
+    const run = span("agent.run", "internal", { "gen_ai.response.finish_reasons": ["stopped"] });
+
+    expect([call, run].map(stateOfSpan)).toEqual(["stopped", "stopped"]);
+    expect(stateOfSpan({ ...call, status: "error" })).toBe("failed");
+  });
+
+  test("a trace is as its turn was, though spans of a dead process still count as running", () => {
+    expect(stateOfTrace({ status: "running", turnState: "interrupted" })).toBe("interrupted");
+    expect(stateOfTrace({ status: "ok", turnState: null })).toBe("completed");
+  });
+});
 
 describe("a span has a kind and a title", () => {
   test.each([

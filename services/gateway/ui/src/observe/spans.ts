@@ -1,4 +1,5 @@
-import type { SpanView } from "../contracts";
+import type { SpanView, TraceSummary } from "../contracts";
+import type { State } from "../ui/StateGlyph";
 
 /** What kind of work a span is: a word first, a colour second. */
 export type Kind = "agent" | "model" | "tool" | "wire" | "store" | "work";
@@ -15,6 +16,23 @@ export function kindOf(span: Pick<SpanView, "name" | "kind" | "attributes">): Ki
   if (typeof operation === "string" && operation) return "model";
   if ("db.system" in attributes || "db.system.name" in attributes || STORE_NAMES.test(name)) return "store";
   return WIRES.has(span.kind) ? "wire" : "work";
+}
+
+const STATES: Record<SpanView["status"], State> = { running: "running", ok: "completed", error: "failed" };
+const TURN_ENDS: readonly unknown[] = ["completed", "stopped", "failed", "interrupted"] satisfies State[];
+
+/** How the turn of a trace ended, as soon as that is known; of a plain request, how that did. */
+export function stateOfTrace(trace: Pick<TraceSummary, "status" | "turnState">): State {
+  return trace.turnState ?? STATES[trace.status];
+}
+
+/** A turn says itself how it ended; what was stopped with it did not fail. */
+export function stateOfSpan({ status, attributes }: Pick<SpanView, "status" | "attributes">): State {
+  const told = attributes["popagent.turn.state"];
+  if (TURN_ENDS.includes(told)) return told as State;
+  const reasons = attributes["gen_ai.response.finish_reasons"];
+  const isStopped = attributes["error.type"] === "stopped" || (Array.isArray(reasons) && reasons.includes("stopped"));
+  return status === "ok" && isStopped ? "stopped" : STATES[status];
 }
 
 function text(value: unknown): string {
@@ -46,7 +64,7 @@ export function titleOf(span: SpanView): string {
 /** What makes two siblings equal when a long trace is folded: a step is a step whatever its number. */
 export function sameness(span: SpanView): string {
   const title = span.name === "agent.step" ? "step" : titleOf(span);
-  return [kindOf(span), span.service, title, span.status].join("\n");
+  return [kindOf(span), span.service, title, stateOfSpan(span)].join("\n");
 }
 
 export interface Fact {
@@ -73,7 +91,6 @@ const LABELS: Record<string, string> = {
   "popagent.tool.access": "Access",
   "popagent.tool.output.characters": "Characters of result",
   "popagent.workspace.id": "Workspace",
-  "popagent.turn.state": "Turn ended",
   "popagent.route.reason": "Why this model",
   "server.address": "Server",
   "http.response.status_code": "Status",
@@ -81,7 +98,7 @@ const LABELS: Record<string, string> = {
   "error.message": "Message",
 };
 /** Said by the span's own head, or the same as another fact. */
-const SILENT = new Set(["gen_ai.operation.name", "gen_ai.tool.type", "gen_ai.usage.estimated", "popagent.step.final"]);
+const SILENT = new Set(["popagent.turn.state", "gen_ai.operation.name", "gen_ai.tool.type", "gen_ai.usage.estimated", "popagent.step.final"]);
 
 function worth(name: string, value: unknown): boolean {
   if (name === "gen_ai.usage.cache_read.input_tokens" || name === "gen_ai.usage.reasoning.output_tokens") return value !== 0;

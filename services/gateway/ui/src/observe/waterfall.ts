@@ -1,5 +1,6 @@
 import type { SpanView } from "../contracts";
-import { type Kind, kindOf, sameness, titleOf } from "./spans";
+import type { State } from "../ui/StateGlyph";
+import { type Kind, kindOf, sameness, stateOfSpan, titleOf } from "./spans";
 
 /** A span, or siblings that are alike folded into one; times in milliseconds after the begin of the trace. */
 export interface Node {
@@ -7,7 +8,7 @@ export interface Node {
   title: string;
   kind: Kind;
   service: string;
-  status: SpanView["status"];
+  state: State;
   startMs: number;
   /** Null while it runs. */
   endMs: number | null;
@@ -58,7 +59,7 @@ export function treeOf(spans: readonly SpanView[], foldAbove = FOLDS_ABOVE): Tre
       title: titleOf(span),
       kind: kindOf(span),
       service: span.service,
-      status: span.status,
+      state: stateOfSpan(span),
       startMs,
       endMs,
       tookMs: span.durationMs,
