@@ -38,7 +38,7 @@ def resolve(
         ModelConfigurationError: Nobody chose a model, and there is no default.
     """
     passed_over = ""
-    if override and not policy and override_is_seeded and catalogue.known and override not in catalogue.models:
+    if override and not policy and override_is_seeded and not catalogue.accepts(override):
         passed_over = f"The model server does not offer the agent's preset model {override}; inherited: "
         override = None
     choices: tuple[tuple[str | None, RouteSource, str], ...] = (

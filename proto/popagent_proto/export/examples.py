@@ -60,6 +60,8 @@ def _typed(schema: dict[str, Any]) -> bool:
 def _text(schema: dict[str, Any]) -> str:
     if schema.get("format") == "date-time":
         return "2026-01-02T03:04:05.678Z"
+    if schema.get("format") == "uri":
+        return "https://example.org"
     if schema.get("pattern") == "^[0-9a-f]{32}$":
         return TRACE_ID
     return "example"

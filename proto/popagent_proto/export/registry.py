@@ -10,6 +10,7 @@ from pydantic import BaseModel
 import popagent_proto
 from popagent_proto import http
 from popagent_proto.base import Message, Request
+from popagent_proto.chat.agents import AgentPatch
 from popagent_proto.chat.messages import MessageMetadata, TextMetadata, ToolMetadata
 from popagent_proto.chat.sessions import CreateSessionBody, PatchSessionBody, SaveSessionBody, SetHeadBody
 from popagent_proto.chat.settings import AgentRuntimePatch
@@ -35,6 +36,7 @@ def replies() -> list[type[BaseModel]]:
 def http_shapes() -> list[type[BaseModel]]:
     """Return the bodies and answers that exist on HTTP only."""
     return [
+        AgentPatch,
         AgentRuntimePatch,
         ChatRequest,
         CreateSessionBody,

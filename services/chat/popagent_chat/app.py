@@ -7,6 +7,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from popagent_bus import Handlers
+from popagent_chat.agents import company
+from popagent_chat.agents import handlers as agents
 from popagent_chat.deps import ChatDeps, RunDeps
 from popagent_chat.models import connection
 from popagent_chat.models import handlers as models
@@ -32,6 +34,8 @@ from popagent_models.settings import ModelSettings
 
 SLICES: Final = (
     workspaces,
+    agents,
+    company,
     runtime_settings,
     models,
     connection,

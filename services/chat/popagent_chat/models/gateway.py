@@ -88,6 +88,11 @@ class ModelGateway:
             at = source.client.endpoint
             return ModelState(kind, at.host if at else None, model, self._trouble(kind, source, found, model, choice))
 
+    async def offered(self, choice: ModelChoice) -> CatalogueView:
+        """Return the models that the next run could use; unknown while their server does not tell."""
+        with self.endpoints.borrowed(choice) as (_, source):
+            return await source.catalogue.models()
+
     async def require_known(self, model: str, choice: ModelChoice, *, field: str) -> None:
         """Accept a model id from outside; raises an input error that names `field`."""
         with self.endpoints.borrowed(choice) as (_, source):

@@ -7,18 +7,18 @@ from dataclasses import replace
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.models.choice import model_choice
+from popagent_chat.patches import given_fields
 from popagent_chat.runtime_settings import store
-from popagent_kit.errors import InvalidInputError, RevisionConflictError
+from popagent_kit.errors import RevisionConflictError
 from popagent_proto.chat.settings import (
     AgentRuntimeChanged,
-    AgentRuntimePatch,
     AgentRuntimeView,
     GetAgentRuntime,
     PatchAgentRuntime,
 )
 
 handlers = Handlers[ChatDeps]()
-NULLABLE = {"default_model"}
+NULLABLE = frozenset({"default_model"})
 
 
 @handlers.answers(GetAgentRuntime)
@@ -31,7 +31,7 @@ async def get_agent_runtime(deps: ChatDeps, query: GetAgentRuntime) -> AgentRunt
 @handlers.answers(PatchAgentRuntime)
 async def patch_agent_runtime(deps: ChatDeps, command: PatchAgentRuntime) -> AgentRuntimeView:
     """Change the given fields; the model must be one that the catalogue knows."""
-    changes = changed_fields(command.body)
+    changes = given_fields(command.body, nullable=NULLABLE)
     model = changes.get("default_model")
     if isinstance(model, str):
         async with deps.pool.acquire() as conn:
@@ -64,17 +64,3 @@ async def patch_agent_runtime(deps: ChatDeps, command: PatchAgentRuntime) -> Age
         event = AgentRuntimeChanged(aggregate_id="agent-runtime", version=saved.revision, settings=saved)
         await deps.outbox.add(conn, event)
     return saved
-
-
-def changed_fields(patch: AgentRuntimePatch) -> dict[str, object]:
-    """Return the fields that the client sent, without the revision.
-
-    Raises:
-        InvalidInputError: A null where only a value is accepted.
-    """
-    sent = patch.model_dump(exclude_unset=True, exclude={"revision"})
-    for name, value in sent.items():
-        if value is None and name not in NULLABLE:
-            wire_name = type(patch).model_fields[name].alias or name
-            raise InvalidInputError("This setting cannot be null.", field=wire_name)
-    return sent

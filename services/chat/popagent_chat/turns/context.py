@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
 from popagent_chat.agents import store as agents
-from popagent_chat.agents.store import AgentRow
 from popagent_chat.deps import RunDeps
 from popagent_chat.models import store as connections
 from popagent_chat.models.choice import ModelChoice
@@ -28,6 +27,7 @@ from popagent_chat.workspaces.folder import open_folder
 from popagent_db.query import Query
 from popagent_kit.errors import ConfigurationError
 from popagent_models.client import ModelClient
+from popagent_proto.chat.agents import AgentView
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_proto.chat.workspaces import WorkspaceView
 
@@ -58,7 +58,7 @@ class TurnContext:
 class _Stored:
     settings: AgentRuntimeView
     connection: StoredConnection
-    agent: AgentRow
+    agent: AgentView
     workspace: WorkspaceView
     history: Sequence[dict[str, Any]]
     message: dict[str, Any]
@@ -69,7 +69,7 @@ class BegunWith(BaseModel):
 
     settings: AgentRuntimeView | None
     connection: StoredConnection | None
-    agent: AgentRow | None
+    agent: AgentView | None
     workspace: WorkspaceView
     branch: list[StoredMessage]
 
@@ -105,7 +105,7 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
         routed = await deps.models.route(
             ModelChoice(stored.settings, stored.connection),
             override=stored.agent.model_override,
-            override_is_seeded=stored.agent.revision == 0,
+            override_is_seeded=stored.agent.override_is_seeded,
             request=turn.model,
         )
         held.callback(routed.release)

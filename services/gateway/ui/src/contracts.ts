@@ -1,5 +1,74 @@
 // Generated from proto/. Do not edit: change the contract, then run `make contracts`.
 
+/** Runs that begin from now on use the new profile; `GET /api/agents` has it. */
+export interface AgentChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  agentId: string;
+  name: string;
+  /** Names of the fields. */
+  changed: Array<string>;
+}
+
+/** One thing that is not as it should be in a profile, or that one should know. */
+export interface AgentFinding {
+  agentId: string;
+  /** For programs; the list is in docs/api.md. */
+  code: string;
+  /** A note needs no repair and does not count for `ok`. */
+  severity: "fault" | "note";
+  /** Which field of the profile. */
+  field: string | null;
+  message: string;
+  /** What to do, in words. */
+  fix: string;
+}
+
+/** The same profiles, tools and models give the same findings in the same order. */
+export interface AgentHealthView {
+  /** There is no fault. */
+  ok: boolean;
+  /** How many were looked at. */
+  agents: number;
+  /** False while the model server does not list its models: none is checked. */
+  modelsKnown: boolean;
+  findings: Array<AgentFinding>;
+}
+
+/** Every agent, the orchestrator first, then as in the company's roster. */
+export interface AgentList {
+  nextCursor: string | null;
+  items: Array<AgentView>;
+  /** Every tool there is. */
+  tools: Array<ToolView>;
+}
+
+/** Fields to change; an absent one stays. Only `sourceUrl` and `modelOverride` may be null. */
+export interface AgentPatch {
+  /** The one you saw last. */
+  revision: number;
+  name?: string | null;
+  /** Tells the orchestrator what to delegate to this agent. */
+  delegationDescription?: string | null;
+  /** The whole of its guidance, in every run's prompt. */
+  instructions?: string | null;
+  /** Where the guidance comes from. */
+  sourceUrl?: string | null;
+  workspaceAccess?: "none" | "read-only" | "read-write" | null;
+  browserAccess?: boolean | null;
+  /** The orchestrator itself cannot be. */
+  delegable?: boolean | null;
+  /** Names of tools that exist, each once, in order of importance. */
+  tools?: Array<string> | null;
+  /** Used before the request's model and the default; null: inherit. */
+  modelOverride?: string | null;
+}
+
 /** The next run uses these. */
 export interface AgentRuntimeChanged {
   /** Also the Nats-Msg-Id. */
@@ -66,6 +135,26 @@ export interface AgentRuntimeView {
   updatedAt: string;
 }
 
+/** A stored profile: all that makes an agent what it is; bounds are stated on AgentPatch. */
+export interface AgentView {
+  id: string;
+  name: string;
+  delegationDescription: string;
+  instructions: string;
+  sourceUrl: string | null;
+  workspaceAccess: "none" | "read-only" | "read-write";
+  browserAccess: boolean;
+  delegable: boolean;
+  /** In order of importance: a small model is offered the first ones. */
+  tools: Array<string>;
+  modelOverride: string | null;
+  /** The override came with popagent: where the model server does not offer it, it is passed over. */
+  overrideIsSeeded: boolean;
+  /** Rises with every change; send it with PATCH. 0: as popagent came. */
+  revision: number;
+  updatedAt: string;
+}
+
 /** Oldest first (AI SDK UI messages). */
 export interface BranchMessages {
   messages: Array<Record<string, unknown>>;
@@ -89,6 +178,30 @@ export interface ChatRequest {
   parentId?: string | null;
   model?: string | null;
   workspaceId?: string | null;
+}
+
+/** Members in the order of the roster. */
+export interface CompanyDepartment {
+  id: string;
+  name: string;
+  purpose: string;
+  members: Array<CompanyMember>;
+}
+
+/** An identity. One that is no agent has a name and nothing else; it costs no model call. */
+export interface CompanyMember {
+  id: string;
+  /** Of an agent, the one in its profile. */
+  name: string;
+  title: string;
+  isAgent: boolean;
+  /** The orchestrator may delegate to it. */
+  delegable: boolean;
+}
+
+/** The roster, by department. */
+export interface CompanyView {
+  departments: Array<CompanyDepartment>;
 }
 
 /** What a server answered to a list of its models and, when there is one, to a few words. */
@@ -496,6 +609,15 @@ export interface ToolMetadata {
   durationMs?: number;
 }
 
+/** A tool that a profile may name. */
+export interface ToolView {
+  name: string;
+  /** What it may do; all but `read` need read-write access to the workspace. */
+  access: "read" | "write" | "exec";
+  /** What the model is told about it. */
+  description: string;
+}
+
 /** Newest first. */
 export interface TraceList {
   nextCursor: string | null;
@@ -653,6 +775,7 @@ export interface WorkspaceView {
 
 /** Payload of each event, by subject. */
 export interface EventBySubject {
+  "popagent.chat.evt.agents-changed.v1": AgentChanged;
   "popagent.chat.evt.models-connection.v1": ModelConnectionChanged;
   "popagent.chat.evt.sessions-changed.v1": SessionChanged;
   "popagent.chat.evt.sessions-deleted.v1": SessionDeleted;
