@@ -22,7 +22,7 @@ from popagent_agent.messages import (
 from popagent_agent.run_context import RunContext
 from popagent_agent.tokens import cut_text, message_tokens
 
-SegmentKind = Literal["instructions", "overlay", "skills", "workspace", "memory", "recall", "mailbox", "clock"]
+SegmentKind = Literal["instructions", "model", "overlay", "skills", "workspace", "memory", "recall", "mailbox", "clock"]
 # What is left of a tool's output when the turn itself grows past the window.
 SHRUNK_TOKENS: Final = 60
 
@@ -46,12 +46,14 @@ class Segment:
 
 
 def base_segments(run: RunContext) -> list[Segment]:
-    """Return what every run begins with: who the agent is and where it works."""
+    """Return what every run begins with: who the agent is, where it works, and what its model has to be told."""
     segments = [Segment("instructions", run.agent.instructions, Stability.AGENT)]
     if run.workspace is not None:
         rights = "You may read and change its files." if run.workspace.access == "read-write" else "You may read it."
         text = f"Workspace: {run.workspace.name}. {rights} Paths are relative to it; '.' is its top folder."
         segments.append(Segment("workspace", text, Stability.WORKSPACE))
+    if run.model.guidance:
+        segments.append(Segment("model", run.model.guidance, Stability.TURN))
     return segments
 
 

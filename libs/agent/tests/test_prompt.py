@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -38,6 +39,17 @@ def test_segments_stand_from_stable_to_volatile_and_those_of_the_turn_beside_the
 
 def test_a_run_begins_with_its_agents_instructions(kit: Any) -> None:
     assert system_text(base_segments(kit.context())) == "You are the orchestrator."
+
+
+def test_what_a_model_has_to_be_told_stands_beside_the_message(kit: Any) -> None:
+    told = kit.context(model=replace(kit.context().model, guidance="Be brief."))
+
+    messages = Prompt(base_segments(told), [], said("Hello"), 600).compose([], 8_000)
+
+    assert [message["content"] for message in messages] == [
+        "You are the orchestrator.",
+        "<context>\nBe brief.\n</context>\n\nHello",
+    ]
 
 
 def test_every_stored_call_gets_a_result_whatever_state_it_was_left_in() -> None:

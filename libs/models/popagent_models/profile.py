@@ -8,6 +8,10 @@ from typing import Final, Literal
 
 EMBEDDED_MODEL: Final = "qwen2.5-coder-1.5b-instruct"
 UNKNOWN_CONTEXT: Final = 32_768
+# Left alone it recites the file that it was asked about, at six tokens a second. Names and code it still gives in full.
+EMBEDDED_GUIDANCE: Final = (
+    "Say it in your own words, in three short sentences at most. Never copy out what a file says."
+)
 
 # Context windows, in tokens, of models whose servers do not tell them; the first pattern that is found wins.
 CONTEXT_WINDOWS: Final = tuple(
@@ -37,13 +41,17 @@ CONTEXT_WINDOWS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """How prompts and tool sets are shaped for a model: `context` and `tool_output_tokens` in tokens."""
+    """How prompts and tool sets are shaped for a model: `context` and `tool_output_tokens` in tokens.
+
+    `guidance` is told to the model beside the message of every turn: in the system text a small one forgets it.
+    """
 
     context: int
     max_tools: int
     tool_output_tokens: int
     tools: Literal["native", "text"]
     idle_timeout_s: float
+    guidance: str = ""
 
 
 def known_context(model_id: str) -> int | None:
@@ -58,7 +66,7 @@ def profile_for(model_id: str, context: int | None = None) -> ModelProfile:
     """Return the profile of a model; `context` is the catalogue's figure and goes before the name's."""
     if model_id.lower() == EMBEDDED_MODEL:
         # It reads a prompt of 1,500 tokens in silence for 30 s on one thread.
-        return ModelProfile(min(context or 8_192, 8_192), 4, 600, "native", 300.0)
+        return ModelProfile(min(context or 8_192, 8_192), 4, 600, "native", 300.0, EMBEDDED_GUIDANCE)
     window = context or known_context(model_id) or UNKNOWN_CONTEXT
     if window <= 16_384:
         return ModelProfile(window, 8, max(256, window // 12), "native", 300.0)

@@ -18,6 +18,11 @@ def test_the_embedded_model_gets_few_tools_short_outputs_and_patience() -> None:
     assert (profile.idle_timeout_s, profile.tools) == (300, "native")
 
 
+def test_only_the_embedded_model_is_told_to_be_brief() -> None:
+    assert "your own words" in profile_for(EMBEDDED_MODEL).guidance
+    assert profile_for("never-heard-of", 4_096).guidance == ""
+
+
 def test_a_big_model_is_not_held_back_and_the_catalogue_goes_before_the_name() -> None:
     assert profile_for("anthropic/claude-sonnet-5").context == 200_000
     assert profile_for("anthropic/claude-sonnet-5", 50_000).context == 50_000
