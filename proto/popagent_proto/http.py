@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from popagent_kit.text import fits_a_header
 from popagent_proto.base import Text, View, Wire
+from popagent_proto.chat.hooks import HookChanges, HookFields
 from popagent_proto.chat.models import LONGEST_URL
 from popagent_proto.common import HealthView
 
@@ -78,3 +79,15 @@ class ModelConnectionTestBody(Wire):
     model: Text | None = Field(
         default=None, min_length=1, max_length=200, description="Asked for a few words; by default one of its list."
     )
+
+
+class CreateHookBody(HookFields):
+    """A hook. Its secret is sealed at the door and never told again."""
+
+    secret: Key | None = Field(default=None, description="Signs each request; 16 characters at least.")
+
+
+class PatchHookBody(HookChanges):
+    """Changes of a hook."""
+
+    secret: Key | None = Field(default=None, description="Absent: keep the stored one. Null: none.")

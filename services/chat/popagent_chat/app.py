@@ -10,6 +10,10 @@ from popagent_bus import Handlers
 from popagent_chat.agents import company
 from popagent_chat.agents import handlers as agents
 from popagent_chat.deps import ChatDeps, RunDeps
+from popagent_chat.hooks import handlers as hooks
+from popagent_chat.hooks.asking import HookCalls
+from popagent_chat.hooks.origins import parse_origins
+from popagent_chat.hooks.retention import PRUNE_EVERY_S, Retention
 from popagent_chat.models import connection
 from popagent_chat.models import handlers as models
 from popagent_chat.models.gateway import ModelGateway
@@ -40,6 +44,7 @@ SLICES: Final = (
     models,
     connection,
     secrets,
+    hooks,
     sessions,
     head,
     export,
@@ -62,10 +67,13 @@ async def build(service: Service[ChatSettings]) -> None:
     service.check("secrets", SecretsCheck(service.pool, keyring), decisive=False)
     service.on_stop(admission.close)
     service.on_stop(gateway.close)
-    running = RunDeps(service.pool, service.outbox, service.bus, service.settings.root(), gateway)
+    hook_calls = HookCalls(parse_origins(service.settings.hook_origins), keyring)
+    service.on_stop(hook_calls.close)
+    running = RunDeps(service.pool, service.outbox, service.bus, service.settings.root(), gateway, hook_calls)
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)
 
+    service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool).prune)
     service.pulse.every(indexing.EVERY_S, "search index", indexing.SearchIndex(service.pool).keep_up)
 
     async def stop_turns() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from popagent_bus import Bus
+from popagent_chat.hooks.asking import HookCalls
 from popagent_chat.models.gateway import ModelGateway
 from popagent_chat.secrets.keyring import Keyring
 from popagent_chat.turns.store import LeasedTurn
@@ -43,6 +44,7 @@ class RunDeps:
     bus: Bus
     workspace_root: Path
     models: ModelGateway
+    hooks: HookCalls
 
 
 @dataclass(frozen=True)

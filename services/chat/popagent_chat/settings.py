@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import field_validator
+
+from popagent_chat.hooks.origins import parse_origins
 from popagent_host import ServiceSettings
 from popagent_kit.settings import default_workspace_root, setting
 from popagent_kit.shared_settings import TurnStopSettings
@@ -20,6 +23,19 @@ class ChatSettings(TurnStopSettings, ServiceSettings):
     turn_slots: int = setting(
         "POPAGENT_TURN_SLOTS", 64, description="Turns that one chat process runs at once.", ge=1, le=1_000
     )
+
+    hook_origins: str = setting(
+        "POPAGENT_HOOK_ORIGINS",
+        "",
+        description="Origins that hooks may be at, with commas, for example https://guard.example.com,"
+        "http://127.0.0.1:9000; none when unset.",
+    )
+
+    @field_validator("hook_origins")
+    @classmethod
+    def _are_origins(cls, text: str) -> str:
+        parse_origins(text)
+        return text
 
     def root(self) -> Path:
         """Return the workspace root, absolute."""

@@ -8,6 +8,8 @@ from typing import Final
 from popagent_kit.errors import InvalidInputError
 from popagent_kit.text import one_line
 from popagent_proto.base import Event
+from popagent_proto.chat.agents import AgentChanged
+from popagent_proto.chat.hooks import HookChanged, HookDeleted
 from popagent_proto.chat.models import ModelConnectionChanged
 from popagent_proto.chat.sessions import SessionChanged, SessionDeleted
 from popagent_proto.chat.settings import AgentRuntimeChanged
@@ -21,6 +23,8 @@ TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "turns": (TurnStarted, TurnEnded),
     "workspaces": (WorkspaceRegistered,),
     "settings": (AgentRuntimeChanged, ModelConnectionChanged),
+    "agents": (AgentChanged,),
+    "hooks": (HookChanged, HookDeleted),
     HEALTH: (),
 }
 TOPIC_OF: Final = {event.subject: topic for topic, events in TOPICS.items() for event in events}

@@ -220,6 +220,26 @@ export interface ConnectionTestView {
   answeredBy: string | null;
 }
 
+/** A hook. Its secret is sealed at the door and never told again. */
+export interface CreateHookBody {
+  name: string;
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd";
+  /** `*`, or a regular expression (RE2) that the whole name of the tool must match, such as `write|edit`. Other events than those of tools have nothing to match: `*`. */
+  matcher?: string;
+  kind?: "http";
+  /** Where the event is posted; its origin must be one of POPAGENT_HOOK_ORIGINS. */
+  url: string;
+  /** Milliseconds; of all of the answer. */
+  timeoutMs?: number;
+  /** By default `block` where the event may be refused. Other events know only `allow`. */
+  onFailure?: "allow" | "block" | null;
+  /** Hooks of one event run one after another, the lowest first. */
+  orderIndex?: number;
+  enabled?: boolean;
+  /** Signs each request; 16 characters at least. */
+  secret?: string | null;
+}
+
 /** Everything is optional: a new chat in the default workspace. */
 export interface CreateSessionBody {
   id?: string | null;
@@ -289,6 +309,96 @@ export interface HealthView {
   checks: Record<string, string>;
   /** What a check found, in words. */
   details: Record<string, string>;
+}
+
+/** A hook was made or changed; runs that begin now use it. */
+export interface HookChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  hook: HookView;
+}
+
+/** A hook is gone. */
+export interface HookDeleted {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  hookId: string;
+}
+
+/** In the order in which they run; never more than MOST_HOOKS. */
+export interface HookList {
+  nextCursor: string | null;
+  items: Array<HookView>;
+}
+
+/** In the order in which they ran. */
+export interface HookRunList {
+  nextCursor: string | null;
+  items: Array<HookRunView>;
+}
+
+/** One run of a hook, or why it did not run; `skipped`: another hook had refused before. */
+export interface HookRunView {
+  id: string;
+  /** Rises with every run. */
+  seq: number;
+  turnId: string | null;
+  traceId: string | null;
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd";
+  hookId: string;
+  hookName: string;
+  /** The tool's name; empty for events of other things. */
+  subject: string;
+  decision: "allow" | "deny" | null;
+  reason: string;
+  status: "ok" | "denied" | "timeout" | "error" | "skipped";
+  /** What it was told, cut and without secrets. */
+  input: unknown;
+  /** What it answered, cut and without secrets. */
+  output: string;
+  durationMs: number;
+  at: string;
+}
+
+/** How a hook answered an example of its event. */
+export interface HookTrialView {
+  status: "ok" | "denied" | "timeout" | "error" | "skipped";
+  /** What would count; null for an event that is only told. */
+  decision: "allow" | "deny" | null;
+  reason: string;
+  /** What it answered, cut and without secrets. */
+  output: string;
+  durationMs: number;
+}
+
+/** A hook. UserPromptSubmit, PreToolUse and Stop may refuse; the other events are only told. */
+export interface HookView {
+  id: string;
+  name: string;
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd";
+  matcher: string;
+  kind: "http";
+  url: string;
+  /** Requests are signed with it; it is never told. */
+  hasSecret: boolean;
+  timeoutMs: number;
+  /** What counts when the hook fails, hangs or answers nonsense. */
+  onFailure: "allow" | "block";
+  orderIndex: number;
+  enabled: boolean;
+  revision: number;
+  createdAt: string;
+  updatedAt: string;
 }
 
 /** A piece of work that takes longer than one request. */
@@ -426,6 +536,22 @@ export interface ModelsView {
   note: string;
 }
 
+/** Changes of a hook. */
+export interface PatchHookBody {
+  /** The one you saw last. */
+  revision: number;
+  name?: string | null;
+  event?: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd" | null;
+  matcher?: string | null;
+  url?: string | null;
+  timeoutMs?: number | null;
+  onFailure?: "allow" | "block" | null;
+  orderIndex?: number | null;
+  enabled?: boolean | null;
+  /** Absent: keep the stored one. Null: none. */
+  secret?: string | null;
+}
+
 /** Rename, archive or restore. */
 export interface PatchSessionBody {
   revision: number;
@@ -491,6 +617,8 @@ export interface SessionItem {
   createdAt: string;
   updatedAt: string;
   runningTurnId: string | null;
+  /** How the newest turn ended; null while one runs, after shortening and switching the branch. */
+  lastTurnState: "completed" | "stopped" | "failed" | "interrupted" | null;
   /** The newest message that matches; null when the title does, and without a search. */
   match: MessageHit | null;
 }
@@ -524,6 +652,8 @@ export interface SessionSummary {
   createdAt: string;
   updatedAt: string;
   runningTurnId: string | null;
+  /** How the newest turn ended; null while one runs, after shortening and switching the branch. */
+  lastTurnState: "completed" | "stopped" | "failed" | "interrupted" | null;
 }
 
 /** A session with the newest messages of its branch, oldest first (AI SDK UI messages). */
@@ -539,6 +669,8 @@ export interface SessionView {
   createdAt: string;
   updatedAt: string;
   runningTurnId: string | null;
+  /** How the newest turn ended; null while one runs, after shortening and switching the branch. */
+  lastTurnState: "completed" | "stopped" | "failed" | "interrupted" | null;
   messages: Array<Record<string, unknown>>;
   /** Asks for the messages before these; null at the beginning. */
   previousCursor: string | null;
@@ -776,6 +908,8 @@ export interface WorkspaceView {
 /** Payload of each event, by subject. */
 export interface EventBySubject {
   "popagent.chat.evt.agents-changed.v1": AgentChanged;
+  "popagent.chat.evt.hooks-changed.v1": HookChanged;
+  "popagent.chat.evt.hooks-deleted.v1": HookDeleted;
   "popagent.chat.evt.models-connection.v1": ModelConnectionChanged;
   "popagent.chat.evt.sessions-changed.v1": SessionChanged;
   "popagent.chat.evt.sessions-deleted.v1": SessionDeleted;

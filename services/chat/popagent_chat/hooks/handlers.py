@@ -1,0 +1,236 @@
+"""Hooks: list, create, change, delete, try, and what they did."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from popagent_bus import Handlers
+from popagent_chat.deps import ChatDeps
+from popagent_chat.hooks import store
+from popagent_chat.hooks.content import bounded
+from popagent_chat.hooks.origins import checked_url
+from popagent_chat.hooks.rules import checked_matcher, checked_on_failure
+from popagent_chat.secrets import store as secrets
+from popagent_chat.sessions import store as sessions
+from popagent_chat.sessions.handlers import SessionNotFoundError
+from popagent_db.pool import Connection
+from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError, RateLimitedError, RevisionConflictError
+from popagent_kit.ids import new_id
+from popagent_proto.chat.hooks import (
+    HOOK_SECRET_PURPOSE,
+    MOST_HOOKS,
+    CreateHook,
+    DeleteHook,
+    HookChanged,
+    HookDeleted,
+    HookEvent,
+    HookFields,
+    HookList,
+    HookRunList,
+    HookTrialView,
+    HookView,
+    ListHookRuns,
+    ListHooks,
+    TryHook,
+    UpdateHook,
+)
+from popagent_proto.chat.sessions import DeletedView
+
+handlers = Handlers[ChatDeps]()
+
+PAGE_BYTES: Final = 800_000
+SHORTEST_SECRET: Final = 16
+LONGEST_SECRET: Final = 256
+# Digits; a bigint has at most one more.
+LONGEST_SEQ: Final = 18
+# Milliseconds; whoever tries a hook waits for the answer.
+LONGEST_TRIAL_MS: Final = 15_000
+_CALL: Final[dict[str, object]] = {
+    "callId": "call_1",
+    "tool": "write",
+    "arguments": {"path": "notes.md", "content": "An example."},
+}
+EXAMPLES: Final[dict[HookEvent, dict[str, object]]] = {
+    "SessionStart": {},
+    "UserPromptSubmit": {"prompt": "An example of what a person says."},
+    "PreToolUse": _CALL,
+    "PostToolUse": {**_CALL, "output": "An example of a result."},
+    "PostToolUseFailure": {**_CALL, "output": "An example of an error."},
+    "Stop": {"answer": "An example of an answer."},
+    "SessionEnd": {},
+}
+
+
+class HookNotFoundError(NotFoundError):
+    """There is no hook with this id."""
+
+
+class TooManyHooksError(ConflictError):
+    """There are as many hooks as there may be. Delete one first."""
+
+    code = "too_many_hooks"
+
+
+@handlers.answers(ListHooks)
+async def list_hooks(deps: ChatDeps, query: ListHooks) -> HookList:
+    """Return every hook in the order in which they run."""
+    async with deps.pool.acquire() as conn:
+        return HookList(items=await store.LIST.all(conn, MOST_HOOKS))
+
+
+@handlers.answers(CreateHook)
+async def create_hook(deps: ChatDeps, command: CreateHook) -> HookView:
+    """Store the hook; the command's id is the hook's, so a replay finds it."""
+    fields = _checked(deps, command.fields)
+    async with deps.outbox.transaction() as conn:
+        await store.LOCK_TABLE.run(conn)
+        stored = await store.GET.first(conn, command.command_id)
+        if stored is not None:
+            return stored
+        if await store.COUNT.value(conn) >= MOST_HOOKS:
+            raise TooManyHooksError
+        await store.INSERT.run(
+            conn,
+            command.command_id,
+            fields.name,
+            fields.event,
+            fields.matcher,
+            fields.kind,
+            fields.url,
+            fields.timeout_ms,
+            fields.on_failure,
+            fields.order_index,
+            fields.enabled,
+        )
+        if command.sealed_secret is not None:
+            await _keep_secret(deps, conn, command.command_id, command.sealed_secret)
+        return await _told(deps, conn, command.command_id)
+
+
+@handlers.answers(UpdateHook)
+async def update_hook(deps: ChatDeps, command: UpdateHook) -> HookView:
+    """Change the given fields; what comes of it must be a hook again."""
+    changes = command.changes.model_dump(exclude_unset=True, exclude={"revision"})
+    for name, value in changes.items():
+        if value is None:
+            wire_name = type(command.changes).model_fields[name].alias or name
+            raise InvalidInputError(f"{wire_name} cannot be null", field=wire_name)
+    async with deps.outbox.transaction() as conn:
+        stored = await store.LOCK.first(conn, command.hook_id)
+        if stored is None:
+            raise HookNotFoundError
+        if stored.revision != command.changes.revision:
+            raise RevisionConflictError(extra={"hook": stored.wire()})
+        fields = _checked(deps, _merged(stored, changes))
+        await store.UPDATE.run(
+            conn,
+            stored.id,
+            fields.name,
+            fields.event,
+            fields.matcher,
+            fields.url,
+            fields.timeout_ms,
+            fields.on_failure,
+            fields.order_index,
+            fields.enabled,
+        )
+        if command.sealed_secret is not None:
+            await _keep_secret(deps, conn, stored.id, command.sealed_secret)
+        elif "sealed_secret" in command.model_fields_set:
+            await secrets.DROP.run(conn, store.RESOURCE, stored.id)
+        return await _told(deps, conn, stored.id)
+
+
+@handlers.answers(DeleteHook)
+async def delete_hook(deps: ChatDeps, command: DeleteHook) -> DeletedView:
+    """Delete the hook and its secret."""
+    async with deps.outbox.transaction() as conn:
+        revision = await store.DELETE.first(conn, command.hook_id)
+        if revision is None:
+            raise HookNotFoundError
+        await secrets.DROP.run(conn, store.RESOURCE, command.hook_id)
+        event = HookDeleted(aggregate_id=command.hook_id, version=revision + 1, hook_id=command.hook_id)
+        await deps.outbox.add(conn, event)
+    return DeletedView(id=command.hook_id)
+
+
+@handlers.answers(TryHook)
+async def try_hook(deps: ChatDeps, command: TryHook) -> HookTrialView:
+    """Send the hook an example of its event, marked as such."""
+    async with deps.pool.acquire() as conn:
+        hook = await store.STORED.first(conn, command.hook_id)
+    if hook is None:
+        raise HookNotFoundError
+    if deps.hooks.trials.locked():
+        raise RateLimitedError("Other hooks are being tried. Try again in a moment.", retry_after_s=5)
+    hook = hook.model_copy(update={"timeout_ms": min(hook.timeout_ms, LONGEST_TRIAL_MS)})
+    told = {
+        "event": hook.event,
+        "test": True,
+        "sessionId": None,
+        "turnId": None,
+        "traceId": None,
+        "agentId": None,
+        "subject": EXAMPLES[hook.event].get("tool", ""),
+        "input": bounded(EXAMPLES[hook.event]),
+    }
+    async with deps.hooks.trials:
+        outcome = await deps.hooks.ask(hook, new_id(), told)
+    return HookTrialView(
+        status=outcome.status,
+        decision=outcome.decision,
+        reason=outcome.reason,
+        output=outcome.output,
+        duration_ms=outcome.duration_ms,
+    )
+
+
+@handlers.answers(ListHookRuns)
+async def list_runs(deps: ChatDeps, query: ListHookRuns) -> HookRunList:
+    """Return one page of a session's audit, the oldest first."""
+    after = _seq_of(query.cursor)
+    async with deps.pool.acquire() as conn:
+        if await sessions.GET.first(conn, query.session_id) is None:
+            raise SessionNotFoundError
+        page = await store.RUNS.all(conn, query.session_id, query.turn_id, after, query.limit, PAGE_BYTES)
+        more = bool(page) and await store.MORE_RUNS.value(conn, query.session_id, query.turn_id, page[-1].seq)
+    return HookRunList(items=page, next_cursor=str(page[-1].seq) if more else None)
+
+
+def _seq_of(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_SEQ):
+        raise InvalidInputError("This cursor is not one that a list answered.", field="cursor")
+    return int(cursor)
+
+
+def _merged(stored: HookView, changes: dict[str, object]) -> HookFields:
+    kept = {name: getattr(stored, name) for name in HookFields.model_fields}
+    if "event" in changes and "on_failure" not in changes:
+        # What a failure means depends on the event; the default of the new one holds, unless it is said.
+        kept["on_failure"] = None
+    return HookFields.model_validate({**kept, **changes}, by_name=True)
+
+
+def _checked(deps: ChatDeps, fields: HookFields) -> HookFields:
+    """Return the fields, `on_failure` decided; raises InvalidInputError naming the one that cannot be."""
+    checked_matcher(fields.event, fields.matcher)
+    checked_url(fields.url, deps.hooks.origins)
+    return fields.model_copy(update={"on_failure": checked_on_failure(fields.event, fields.on_failure)})
+
+
+async def _keep_secret(deps: ChatDeps, conn: Connection, hook_id: str, box: str) -> None:
+    value = deps.keyring.received(box, HOOK_SECRET_PURPOSE)
+    if not SHORTEST_SECRET <= len(value.get_secret_value()) <= LONGEST_SECRET:
+        raise InvalidInputError(
+            f"secret must have between {SHORTEST_SECRET} and {LONGEST_SECRET} characters", field="secret"
+        )
+    sealed = deps.keyring.seal(value, store.RESOURCE, hook_id)
+    await secrets.PUT.run(conn, store.RESOURCE, hook_id, deps.keyring.key_id(), sealed)
+
+
+async def _told(deps: ChatDeps, conn: Connection, hook_id: str) -> HookView:
+    hook = await store.GET.one(conn, hook_id)
+    await deps.outbox.add(conn, HookChanged(aggregate_id=hook.id, version=hook.revision, hook=hook))
+    return hook
