@@ -9,6 +9,9 @@ from pydantic import Field
 from popagent_kit.ids import Id
 from popagent_proto.base import Moment, Query, View, Wire
 
+# How a turn ends, once.
+TurnEnd = Literal["completed", "stopped", "failed", "interrupted"]
+
 
 class HealthView(View):
     """How one service is; `checks` maps a dependency to `ok` or to the reason why not, in words."""

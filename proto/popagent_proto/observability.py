@@ -8,8 +8,7 @@ from pydantic import Field
 
 from popagent_kit.ids import Id
 from popagent_proto.base import ListView, Moment, Query, View
-
-TurnEnd = Literal["completed", "stopped", "failed", "interrupted"]
+from popagent_proto.common import TurnEnd
 
 
 class TraceSummary(View):

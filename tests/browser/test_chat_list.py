@@ -76,6 +76,26 @@ async def test_a_hit_in_the_chat_that_is_open_is_shown(suite: Suite, page: Page)
         await expect(answers(page).first).not_to_be_in_viewport()
 
 
+async def test_a_chat_whose_last_answer_failed_is_marked_until_it_goes_on(suite: Suite, page: Page, axe: Axe) -> None:
+    title = fresh("Marked")
+    suite.model.script(Reply(status=401, when="Marked", times=1), Reply(text="Now it works."))
+    await open_chat(page)
+    await say(page, title)
+    await ended(page, "Failed")
+    row = chats(page).get_by_role("listitem").filter(has_text=title)
+    mark = row.get_by_role("img", name="The last answer failed")
+
+    await expect(mark).to_be_visible()
+    await page.reload()
+    await expect(mark).to_be_visible()
+    await axe(page)
+    await say(page, "again")
+    await ended(page)
+
+    await expect(row).to_be_visible()
+    await expect(mark).to_have_count(0)
+
+
 async def test_words_are_found_in_an_open_chat(suite: Suite, page: Page) -> None:
     suite.model.script(Reply(text="The first has a barometer."), Reply(text="The second has none."))
     await begin(page, fresh("Instruments"))

@@ -65,7 +65,10 @@ def _found(row: dict[str, Any]) -> str:
 
 
 def _mark(row: dict[str, Any]) -> str:
-    return "answering" if row["runningTurnId"] else ""
+    if row["runningTurnId"]:
+        return "answering"
+    ended = row.get("lastTurnState")
+    return str(ended) if ended in ("failed", "interrupted") else ""
 
 
 @sessions.command()

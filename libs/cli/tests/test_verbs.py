@@ -49,6 +49,17 @@ def test_columns_are_aligned_and_safe(peer: Peer, run: Run) -> None:
     assert lines[2].startswith("long-id  ")
 
 
+def test_the_list_marks_what_did_not_come_to_an_answer(peer: Peer, run: Run) -> None:
+    row = {**view("SessionList")["items"][0], "runningTurnId": None}
+    states = ("failed", "interrupted", "stopped", None)
+    rows = [{**row, "id": str(state), "title": "t", "lastTurnState": state} for state in states]
+    peer.answers["sessions list"] = {"items": rows, "nextCursor": None}
+
+    lines = run("sessions", "list").stdout.splitlines()[1:]
+
+    assert [line.split()[3:-1] for line in lines] == [["failed"], ["interrupted"], [], []]
+
+
 def test_a_search_says_where_it_matched(peer: Peer, run: Run) -> None:
     row, hit = view("SessionList")["items"][0], view("MessageHits")["items"][0]
     rows = [{**row, "match": {**hit, "excerpt": "of a heron\x1b[2J"}}, {**row, "match": None}]

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from popagent_kit.ids import Id
 from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.common import TurnEnd
 
 Title = Annotated[Line, Field(min_length=1, max_length=200)]
 UiMessage = dict[str, Any]
@@ -36,6 +37,10 @@ class SessionSummary(View):
     created_at: Moment
     updated_at: Moment
     running_turn_id: Id | None
+    last_turn_state: TurnEnd | None = Field(
+        default=None,
+        description="How the newest turn ended; null while one runs, after shortening and switching the branch.",
+    )
 
 
 class SessionView(SessionSummary):

@@ -79,6 +79,7 @@ async def test_switching_shows_the_branch_down_to_its_newest_end_and_tells_the_o
     again = await show(door, session, further)
     back = await show(door, session, second)
 
+    assert (before.last_turn_state, old.last_turn_state) == ("completed", None)
     assert texts(old) == ["question", "one", "and then?", "further"]
     assert siblings(old) == [None, [first, second], None, None]
     assert (old.revision, again.revision, back.revision) == (1, 1, 2)

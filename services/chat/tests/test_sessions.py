@@ -242,6 +242,56 @@ async def test_deleting_a_running_session_stops_its_turn_first(door: Door, model
     assert set((await rows_of(pool, session)).values()) == {0}
 
 
+async def listed(door: Door, session: str) -> Any:
+    items = (await door.ask(ListSessions())).items
+    return next(item for item in items if item.id == session)
+
+
+async def test_the_list_tells_how_the_last_turn_ended_until_the_next_one_runs(
+    door: Door, model: ModelServer, pool: Pool
+) -> None:
+    session = new_id()
+    model.script(Reply(status=401), Reply(text="one two", after=1, hold=True), Reply(text="well"))
+
+    await door.say("fail", session)
+    failed = await listed(door, session)
+    running = await door.start("go on", session)
+    await model.until(lambda server: server.held == 1)
+    while_it_runs = await listed(door, session)
+    model.release()
+    await running.read()
+    ended = await listed(door, session)
+
+    assert (failed.last_turn_state, while_it_runs.last_turn_state, ended.last_turn_state) == (
+        "failed",
+        None,
+        "completed",
+    )
+    events = await pool.fetch(
+        "select payload::jsonb->'session' as session from outbox where subject like '%chat.evt.turns-%' "
+        "and payload::jsonb->'session'->>'id' = $1 order by position",
+        session,
+    )
+    assert [event["session"]["lastTurnState"] for event in events] == [None, "failed", None, "completed"]
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"), [({"title": "Another"}, "failed"), ({"kept": 1}, None)], ids=["renamed", "shortened"]
+)
+async def test_a_chat_that_was_shortened_is_not_marked_by_what_is_gone(
+    change: dict[str, Any], kept: str | None, door: Door, model: ModelServer
+) -> None:
+    session = new_id()
+    model.script(Reply(status=401))
+    await door.say("fail", session)
+    if "kept" in change:
+        change = {"kept": [message["id"] for message in (await door.stored(session))[:1]]}
+
+    await save(door, session, 0, **change)
+
+    assert (await listed(door, session)).last_turn_state == kept
+
+
 async def test_a_session_whose_turn_does_not_settle_stays_and_the_answer_comes_in_time(
     door: Door, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

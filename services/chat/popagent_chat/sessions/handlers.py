@@ -123,7 +123,7 @@ async def save_session(deps: ChatDeps, command: SaveSession) -> SessionView:
         await lock_for_edit(conn, command.session_id, body.revision, needs_rest=body.messages is not None)
         if body.messages is not None:
             await _shorten(conn, command.session_id, body.messages)
-        return await _edited(deps, conn, command.session_id, body.title, archived=None)
+        return await _edited(deps, conn, command.session_id, body.title, None, shortened=body.messages is not None)
 
 
 async def create(conn: Connection, session_id: str, title: str | None, workspace_id: str | None) -> SessionRow | None:
@@ -162,9 +162,15 @@ async def lock_for_edit(conn: Connection, session_id: str, revision: int, *, nee
 
 
 async def _edited(
-    deps: ChatDeps, conn: Connection, session_id: str, title: str | None, archived: bool | None
+    deps: ChatDeps,
+    conn: Connection,
+    session_id: str,
+    title: str | None,
+    archived: bool | None,
+    *,
+    shortened: bool = False,
 ) -> SessionView:
-    row = await store.EDIT.one(conn, session_id, title, archived, None if title is None else folded(title))
+    row = await store.EDIT.one(conn, session_id, title, archived, None if title is None else folded(title), shortened)
     await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
     return await view_of(conn, row)
 

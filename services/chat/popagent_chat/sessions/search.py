@@ -70,7 +70,7 @@ def _of_sessions(folded: str) -> Query[FoundSession]:
     ),
     page as (
         select s.id, s.title, s.title_locked, s.workspace_id, s.archived_at, s.revision, s.version, s.running_turn_id,
-            s.created_at, s.updated_at,
+            s.last_turn_state, s.created_at, s.updated_at,
             case when s.folded_title like $6 and s.folded_title like all($7::text[]) then null else n.seq end as seq
         from sessions s
         left join newest n on n.thread_id = s.id
@@ -82,7 +82,7 @@ def _of_sessions(folded: str) -> Query[FoundSession]:
         limit $5
     )
     select s.id, s.title, s.title_locked, s.workspace_id, s.archived_at, s.revision, s.version, s.running_turn_id,
-        s.created_at, s.updated_at, m.id as message_id, m.role, m.created_at as at,
+        s.last_turn_state, s.created_at, s.updated_at, m.id as message_id, m.role, m.created_at as at,
         case when m.id is not null then {_SAID} end as said
     from page s
     left join messages m on m.thread_id = s.id and m.seq = s.seq

@@ -33,7 +33,7 @@ INSERT: Final = Query(
     values ($1, $4, $5, $6, $7, 0, 0)
     on conflict (id) do nothing
     returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
-        created_at, updated_at
+        last_turn_state, created_at, updated_at
     """,
 )
 
@@ -41,7 +41,7 @@ GET: Final = Query(
     SessionRow,
     """
     select id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
-        created_at, updated_at
+        last_turn_state, created_at, updated_at
     from sessions
     where id = $1
     """,
@@ -52,7 +52,7 @@ LOCK: Final = Query(
     SessionRow,
     """
     select id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
-        created_at, updated_at
+        last_turn_state, created_at, updated_at
     from sessions
     where id = $1
     for update
@@ -64,7 +64,7 @@ LIST: Final = Query(
     SessionRow,
     """
     select id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
-        created_at, updated_at
+        last_turn_state, created_at, updated_at
     from sessions
     where (archived_at is not null) = $1
         and ($2::text is null or workspace_id = $2)
@@ -74,6 +74,7 @@ LIST: Final = Query(
     """,
 )
 
+# $5: messages are taken away, among them perhaps the answer that failed.
 EDIT: Final = Query(
     SessionRow,
     """
@@ -82,12 +83,13 @@ EDIT: Final = Query(
         folded_title = coalesce($4, folded_title),
         title_locked = title_locked or $2 is not null,
         archived_at = case $3::boolean when true then clock_timestamp() when false then null else archived_at end,
+        last_turn_state = case when $5 then null else last_turn_state end,
         revision = revision + 1,
         version = version + 1,
         updated_at = clock_timestamp()
     where id = $1
     returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
-        created_at, updated_at
+        last_turn_state, created_at, updated_at
     """,
 )
 
@@ -96,10 +98,10 @@ REVISE: Final = Query(
     SessionRow,
     """
     update sessions
-    set revision = revision + 1, version = version + 1
+    set revision = revision + 1, version = version + 1, last_turn_state = null
     where id = $1
     returning id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
-        created_at, updated_at
+        last_turn_state, created_at, updated_at
     """,
 )
 

@@ -80,12 +80,12 @@ async def _stored(conn: Connection, turn: LeasedTurn, stream: TurnStream, ending
     seen = await store.SESSION_NOW.one(conn, turn.session_id)
     if seen.session is None:
         raise LeaseLostError(f"the session of turn {turn.id} was deleted")
-    at_rest = seen.session.model_copy(update={"running_turn_id": None, "updated_at": seen.now})
+    after = {"running_turn_id": None, "last_turn_state": ending.state, "updated_at": seen.now}
     event = TurnEnded(
         aggregate_id=turn.id,
         version=1,
         turn_id=turn.id,
-        session=at_rest.summary(),
+        session=seen.session.model_copy(update=after).summary(),
         state=ending.state,
         error_class=ending.error_class,
         excerpt=excerpt(text, EXCERPT_CHARACTERS),

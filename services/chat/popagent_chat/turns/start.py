@@ -144,7 +144,12 @@ async def _stored(
     tokens = sum(estimate_tokens(part["text"]) for part in message["parts"] or ())
     # Activity renames only a session that nobody named.
     title = session.title if session.title_locked or session.title else _title(place)
-    running = {"running_turn_id": command.turn_id, "title": title, "updated_at": seen.now}
+    running = {
+        "running_turn_id": command.turn_id,
+        "last_turn_state": None,
+        "title": title,
+        "updated_at": seen.now,
+    }
     headers: dict[str, str] = {}
     inject(headers)
     started = TurnStarted(

@@ -111,7 +111,8 @@ START: Final = Query(
     f"""
     with changed as (
         update sessions
-        set running_turn_id = $7, title = $3, folded_title = $4, version = version + 1, updated_at = $6
+        set running_turn_id = $7, last_turn_state = null, title = $3, folded_title = $4, version = version + 1,
+            updated_at = $6
         where id = $1 and version = $2
         returning id
     ), created as (
@@ -217,7 +218,7 @@ END: Final = Query(
         select id from turns where {FENCE} for no key update
     ), session as (
         update sessions
-        set running_turn_id = null, version = version + 1, updated_at = $6
+        set running_turn_id = null, last_turn_state = $19, version = version + 1, updated_at = $6
         from held
         where sessions.id = $4 and version = $5
         returning sessions.id

@@ -178,7 +178,7 @@ function Groups({ items, openId, q }: { items: SessionItem[]; openId: string | n
                 className="grow session-link"
                 {...(item.id === openId ? { "aria-current": "page" as const } : {})}
               >
-                {item.runningTurnId && <StateGlyph state="running" label="Running" />}
+                <Mark session={item} />
                 <span className="cut grow">
                   {q ? <Marked text={nameOf(item)} words={q} /> : nameOf(item)}
                 </span>
@@ -198,6 +198,14 @@ function Groups({ items, openId, q }: { items: SessionItem[]; openId: string | n
       })}
     </ul>
   );
+}
+
+/** What a person should know before opening it; an answer that ended well, or was stopped, needs no mark. */
+function Mark({ session }: { session: SessionItem }) {
+  if (session.runningTurnId) return <StateGlyph state="running" label="Running" />;
+  if (session.lastTurnState === "failed") return <StateGlyph state="failed" label="The last answer failed" />;
+  if (session.lastTurnState === "interrupted") return <StateGlyph state="interrupted" label="The last answer was interrupted" />;
+  return null;
 }
 
 function Empty({ q, archived, isFiltered }: { q: string; archived: boolean; isFiltered: boolean }) {

@@ -8,6 +8,7 @@ export function StateGlyph({ state, label }: { state: State; label?: string }) {
       viewBox="0 0 16 16"
       {...(label ? { role: "img", "aria-label": label } : { "aria-hidden": true })}
     >
+      {label && <title>{label}</title>}
       {SHAPES[state]}
     </svg>
   );
