@@ -26,12 +26,17 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
     },
     "Set up": {
         "models": Entry("popagent_cli.models:models", "Show which models can answer."),
+        "agents": Entry("popagent_cli.agents:agents", "Who the agents are; change what makes them so."),
         "workspace": Entry("popagent_cli.workspaces:workspace", "The folders that agents may work in."),
         "settings-show": Entry("popagent_cli.settings:show", "Show the settings of a section."),
         "settings-patch": Entry("popagent_cli.settings:patch", "Change settings of a section."),
     },
     "Look inside": {
         "health": Entry("popagent_cli.health:health", "Show how every service is; exit code 1 when not ready."),
+        "agent-health": Entry(
+            "popagent_cli.agents:agent_health", "Check the profiles of the agents; exit code 1 when one has a fault."
+        ),
+        "company": Entry("popagent_cli.agents:company", "Show the company's roster by department."),
         "events": Entry("popagent_cli.events:events", "Follow what happens, line by line, until Ctrl-C."),
         "traces": Entry("popagent_cli.traces:traces", "See where the time of a turn went."),
         "openapi": Entry("popagent_cli.openapi:openapi", "Print the description of the HTTP API (OpenAPI, JSON)."),

@@ -6,19 +6,14 @@ from typing import Any, Final
 
 import click
 
+from popagent_cli.changes import parsed_changes, shown, tell_changes
 from popagent_cli.client import Client, with_client
-from popagent_cli.errors import CliError
 from popagent_cli.printing import as_json_option, duration, note, print_json, print_table
-from popagent_cli.safe_text import one_safe_line
-from popagent_kit import json
-from popagent_kit.errors import MalformedJsonError
 from popagent_kit.settings import command
 
 SECTIONS: Final = ("agent-runtime",)
 EXAMPLE: Final = """settings-patch agent-runtime '{"supervisorMaxSteps":64}'"""
 CEILINGS: Final = ("supervisorMaxSteps", "specialistMaxSteps")
-STAMPS: Final = frozenset({"revision", "updatedAt"})
-TEXT_CHARACTERS: Final = 300
 
 section_argument = click.argument("section", type=click.Choice(SECTIONS))
 
@@ -33,7 +28,7 @@ def show(client: Client, section: str, as_json: bool) -> None:
     if as_json:
         print_json(view)
     else:
-        print_table(["SETTING", "VALUE"], [[name, _shown(value)] for name, value in view.items()])
+        print_table(["SETTING", "VALUE"], [[name, shown(value)] for name, value in view.items()])
 
 
 @click.command(name="settings-patch")
@@ -49,28 +44,14 @@ def patch(client: Client, section: str, changes: str, as_json: bool) -> None:
     \b
       popagent settings-patch agent-runtime '{"supervisorMaxSteps":64}'
     """
-    wanted = _parsed(changes)
+    wanted = parsed_changes(changes, EXAMPLE)
     before = client.get(_path(section))
     after = client.send("PATCH", _path(section), wanted)
     if as_json:
         print_json(after)
     else:
-        changed = [name for name in after if name not in STAMPS and after[name] != before.get(name)]
-        for name in changed:
-            click.echo(f"{name}  {_shown(before.get(name))} → {_shown(after[name])}")
-        if not changed:
-            click.echo("Nothing changed: these are the stored values already.")
+        tell_changes(before, after)
     _warn_of_short_tasks(before, after)
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except MalformedJsonError as error:
-        raise CliError(f"CHANGES is not JSON; put single quotes around it: {command(EXAMPLE)}") from error
-    if not isinstance(value, dict) or not value:
-        raise CliError(f"CHANGES must be a JSON object with at least one setting: {command(EXAMPLE)}")
-    return value
 
 
 def _warn_of_short_tasks(before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -87,9 +68,3 @@ def _warn_of_short_tasks(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 def _path(section: str) -> str:
     return f"/api/settings/{section}"
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "(not set)"
-    return one_safe_line(value if isinstance(value, str) else json.dumps(value).decode(), TEXT_CHARACTERS)

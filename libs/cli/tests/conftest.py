@@ -46,6 +46,10 @@ VIEWS = {
     "workspace list": "WorkspaceList",
     "workspace add": "WorkspaceView",
     "workspace candidates": "WorkspaceCandidates",
+    "agents": "AgentList",
+    "agents patch": "AgentView",
+    "agent-health": "AgentHealthView",
+    "company": "CompanyView",
     "models": "ModelsView",
     "models connection": "ModelConnectionView",
     "models connect": "ModelConnectionView",
@@ -74,6 +78,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "MessageHits": {"nextCursor": None},
     "WorkspaceList": {"nextCursor": None},
     "TraceList": {"nextCursor": None},
+    "AgentList": {"nextCursor": None},
     "ConnectionTestView": {"ok": True, "class": "ok"},
 }
 

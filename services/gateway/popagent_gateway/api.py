@@ -12,7 +12,18 @@ from starlette.responses import Response
 
 from popagent_gateway.errors import on_app_error, on_defect, on_http_exception, on_validation_error
 from popagent_gateway.openapi import describe
-from popagent_gateway.routes import chat, events, health, models, observability, sessions, settings, workspaces
+from popagent_gateway.routes import (
+    agents,
+    chat,
+    company,
+    events,
+    health,
+    models,
+    observability,
+    sessions,
+    settings,
+    workspaces,
+)
 from popagent_gateway.routes.pages import BUILT, page_routes
 from popagent_kit import json
 from popagent_kit.errors import AppError
@@ -21,6 +32,8 @@ ROUTERS: Final = (
     chat.router,
     sessions.router,
     workspaces.router,
+    agents.router,
+    company.router,
     models.router,
     settings.router,
     events.router,

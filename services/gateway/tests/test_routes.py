@@ -56,6 +56,13 @@ OTHER_SHAPES: list[tuple[str, str, Any, str | None]] = [
     ("PUT", "/api/sessions/s1/head", {"revision": 1}, "messageId"),
     ("PUT", "/api/sessions/s1/head", {"messageId": "m1"}, "revision"),
     ("POST", "/api/workspaces", {"name": "x"}, "path"),
+    ("PATCH", "/api/agents/researcher", {"name": "Scout"}, "revision"),
+    ("PATCH", "/api/agents/researcher", {"revision": 1, "instructions": " "}, "instructions"),
+    ("PATCH", "/api/agents/researcher", {"revision": 1, "tools": ["read", "read"]}, "tools"),
+    ("PATCH", "/api/agents/researcher", {"revision": 1, "tools": [5]}, "tools.0"),
+    ("PATCH", "/api/agents/researcher", {"revision": 1, "sourceUrl": "javascript:1"}, "sourceUrl"),
+    ("PATCH", "/api/agents/researcher", {"revision": 1, "workspaceAccess": "root"}, "workspaceAccess"),
+    ("PATCH", "/api/agents/researcher", {"revision": 1, "id": "x"}, "id"),
     ("PATCH", "/api/settings/agent-runtime", {"supervisorMaxSteps": 129}, "supervisorMaxSteps"),
     ("PATCH", "/api/settings/agent-runtime", {"modelSource": "cloud"}, "modelSource"),
     ("GET", "/api/sessions?limit=201", None, "limit"),
@@ -234,6 +241,7 @@ async def test_an_owners_refusal_is_told_in_one_shape(
         ("GET", "/api/chat/{}/stream"),
         ("POST", "/api/chat/{}/stop"),
         ("GET", "/api/observability/traces/{}"),
+        ("PATCH", "/api/agents/{}"),
     ],
 )
 async def test_ids_that_no_store_could_hold_are_404_and_are_never_asked_for(

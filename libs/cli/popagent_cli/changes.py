@@ -1,0 +1,48 @@
+"""What a person wants changed, written as a JSON object, and what became of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import click
+
+from popagent_cli.errors import CliError
+from popagent_cli.safe_text import one_safe_line
+from popagent_kit import json
+from popagent_kit.errors import MalformedJsonError
+from popagent_kit.settings import command
+
+STAMPS: Final = frozenset({"revision", "updatedAt"})
+TEXT_CHARACTERS: Final = 300
+
+
+def parsed_changes(text: str, example: str) -> dict[str, Any]:
+    """Return the object that `text` holds, or standard input where `text` is `-`; `example` is a command that works.
+
+    Raises:
+        CliError: It is not JSON, no object, or empty.
+    """
+    try:
+        value = json.loads(sys.stdin.read() if text == "-" else text)
+    except MalformedJsonError as error:
+        raise CliError(f"CHANGES is not JSON; put single quotes around it: {command(example)}") from error
+    if not isinstance(value, dict) or not value:
+        raise CliError(f"CHANGES must be a JSON object with at least one field: {command(example)}")
+    return value
+
+
+def tell_changes(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """Print each field that has another value now."""
+    changed = [name for name in after if name not in STAMPS and after[name] != before.get(name)]
+    for name in changed:
+        click.echo(f"{name}  {shown(before.get(name))} → {shown(after[name])}")
+    if not changed:
+        click.echo("Nothing changed: these are the stored values already.")
+
+
+def shown(value: Any) -> str:
+    """Return a value as one line of bounded length."""
+    if value is None:
+        return "(not set)"
+    return one_safe_line(value if isinstance(value, str) else json.dumps(value).decode(), TEXT_CHARACTERS)
