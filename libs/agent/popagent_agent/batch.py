@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter
@@ -12,7 +13,7 @@ from typing import Final
 from popagent_agent.answer import CallDraft
 from popagent_agent.emitter import Emitter
 from popagent_agent.ports import IntentPort, LeaseLostError, LeasePort, ToolCall
-from popagent_agent.run_context import RunContext
+from popagent_agent.run_context import Access, RunContext
 from popagent_agent.spans import note_tool, tool_span
 from popagent_agent.stopping import StoppedError, StopSignal
 from popagent_agent.toolset import ToolArgumentsError, ToolOutcome, Toolset, parse_arguments
@@ -134,19 +135,32 @@ class ToolRunner:
     async def _limited(self, call: ToolCall, step: int, limit: asyncio.Semaphore) -> ToolOutcome:
         async with limit:
             tool = self._tools.get(call.name)
-            access = tool.access if tool is not None else "read"
+            access: Access = tool.access if tool is not None else "read"
             with tool_span(call.name, call.call_id, access) as current:
-                if access != "read" and self._run.policy.refusal(call.name, access) is None:
-                    refused = await self._recorded(call, step)
-                    if refused is not None:
-                        return refused
+                may = tool is not None and self._run.policy.refusal(call.name, access) is None
+                if may and (refused := await self._refused(call, step, access)) is not None:
+                    return refused
                 began_at = time.monotonic()
                 outcome = await self._tools.call_parsed(call.name, call.arguments, self._run)
                 outcome = replace(outcome, took_s=time.monotonic() - began_at)
                 note_tool(current, error=outcome.error, characters=len(outcome.text))
+                if may:
+                    await self._told(call, outcome)
             if access != "read" and not outcome.error:
                 self._forget_all_but(call)
             return outcome
+
+    async def _refused(self, call: ToolCall, step: int, access: Access) -> ToolOutcome | None:
+        """Ask the hooks, then write the call down; an outcome means that it must not be made."""
+        reason = await self._run.hooks.before_tool(call)
+        if reason is not None:
+            return ToolOutcome(reason, error=True)
+        return await self._recorded(call, step) if access != "read" else None
+
+    async def _told(self, call: ToolCall, outcome: ToolOutcome) -> None:
+        # The call has its result, whoever ends the run while the hooks are told of it.
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._run.hooks.after_tool(call, outcome.text, error=outcome.error)
 
     def _forget_all_but(self, call: ToolCall) -> None:
         """Something changed, so that every other call may give another result now; this one alone may not repeat."""

@@ -38,9 +38,12 @@ MOST_REPLY: Final = 8_192
 RETRY_SHARE: Final = 0.6
 # After so many steps that only repeated earlier calls the model gets no tools any more.
 MOST_STUCK_STEPS: Final = 2
+# So often a hook may send the model back to its answer.
+MOST_OBJECTIONS: Final = 3
 ENDINGS: Final[dict[str, AnswerEnd]] = {"length": "length", "content-filter": "content-filter"}
 STOPPED: Final = "Stopped before it finished."
 BROKEN_OFF: Final = "The model's answer broke off before this call."
+OBJECTION: Final = "Your answer cannot be the last word yet. {reason}\nSee to it, then answer again."
 ANSWER_NOW: Final = (
     "Answer the person's last message now, in plain text, from what is known. Say openly what is missing."
 )
@@ -117,6 +120,8 @@ class _Turn:
     budget_exhausted: bool = False
     call_ids: set[str] = field(default_factory=set)
     retried: bool = False
+    objections: int = 0
+    objection: str = ""
     prompt: Prompt = field(init=False)
     schemas: list[dict[str, Any]] = field(init=False)
     reply_tokens: int = field(init=False)
@@ -135,9 +140,12 @@ class _Turn:
         await self.out.send(chunks.start(message_id=self.run_data.message_id, message_metadata={"turnId": turn_id}))
         try:
             self._refuse_oversized()
-            answer = await self._steps()
-            if not answer.text.strip():
-                answer = await self._never_blank(answer)
+            while True:
+                answer = await self._steps()
+                if not answer.text.strip():
+                    answer = await self._never_blank(answer)
+                if not await self._must_go_on(answer):
+                    break
         except StoppedError:
             return await self._end("stopped", chunks.abort(reason=self.stop.reason or "stopped"), STOPPED)
         except ModelError as error:
@@ -152,6 +160,19 @@ class _Turn:
                 f"Your message is too long for this model: about {self.prompt.fixed_tokens:,} tokens with the "
                 f"instructions, and it can read {self.budget:,}. Shorten it, or choose a model with a larger window."
             )
+
+    async def _must_go_on(self, answer: Answer) -> bool:
+        """Ask whether this may be the last word. The model hears why not; without a step left, the person does."""
+        with self.stop.interrupts():
+            objection = await self.run_data.context.hooks.before_end(answer.text)
+        if objection is None:
+            return False
+        self.objections += 1
+        if self.objections > MOST_OBJECTIONS or self.steps >= self.run_data.max_steps:
+            await self.out.say(objection)
+            return False
+        self.objection = OBJECTION.format(reason=objection)
+        return True
 
     async def _steps(self) -> Answer:
         """Return the last answer; the step that the ceiling ends on, or a stuck model, gets no tools."""
@@ -173,6 +194,8 @@ class _Turn:
 
     async def _asked(self, *, final: bool) -> Answer:
         note = self.run_data.context.settings.final_response_feedback if final else ""
+        if self.objection:
+            note = f"{self.objection}\n{note}".strip()
         try:
             return await self._ask(note, final=final)
         except ContextOverflowError as error:

@@ -92,9 +92,8 @@ class Prompt:
         Whole turns are dropped, the oldest first; then the outputs of this turn are shortened, the oldest first. The
         system text and the person's message are always whole. `note` stands last.
         """
-        now = without_trailing_assistant(assistant_messages(parts, self.output_tokens))
-        if note:
-            now.append(reminder(note))
+        now = assistant_messages(parts, self.output_tokens)
+        now = [*now, reminder(note)] if note else without_trailing_assistant(now)
         left = budget - self.fixed_tokens - sum(map(message_tokens, now))
         if left < 0:
             _shrink(now, -left)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from popagent_agent.hooks import Hooks, NoHooks
 from popagent_models.profile import ModelProfile
 from popagent_models.routing import Route
 from popagent_proto.chat.settings import AgentRuntimeView
@@ -75,6 +76,7 @@ class RunContext:
     workspace: RunWorkspace | None = None
     policy: Policy = field(default_factory=lambda: WorkspacePolicy("read-only"))
     requested_model: str | None = None
+    hooks: Hooks = field(default_factory=NoHooks)
 
     def attributes(self) -> dict[str, str | int]:
         """Return what every span of this run is named by."""

@@ -1,0 +1,119 @@
+"""The loop asks its hooks before a call and before the end, obeys a refusal, and tells what calls gave."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from libs.agent.tests.looking import AnswerOf, change, look, outputs
+from popagent_agent.ports import ToolCall
+from popagent_agent.run_context import WorkspacePolicy
+
+
+@dataclass
+class Hooks:
+    """Refuses tools by name and so many answers; notes what it was asked and told."""
+
+    refuses: dict[str, str] = field(default_factory=dict)
+    objects: int = 0
+    seen: list[str] = field(default_factory=list)
+    reached: asyncio.Event | None = None
+
+    async def before_tool(self, call: ToolCall) -> str | None:
+        self.seen.append(f"before {call.name}")
+        return self.refuses.get(call.name)
+
+    async def after_tool(self, call: ToolCall, text: str, *, error: bool) -> None:
+        self.seen.append(f"after {call.name}: {text.strip()}{' (error)' if error else ''}")
+        if self.reached is not None:
+            self.reached.set()
+            await asyncio.Event().wait()
+
+    async def before_end(self, text: str) -> str | None:
+        self.seen.append(f"end: {text}")
+        self.objects -= 1
+        return "There is no test." if self.objects >= 0 else None
+
+
+async def test_a_refused_call_is_not_made_and_the_model_is_told_why(kit: Any) -> None:
+    hooks = Hooks({"change": "Not on a Friday."})
+    batch = kit.calls(("look", {"at": "x"}), ("change", {"at": "x"}))
+    turn = kit.turn(batch, kit.says("ok"), tools=[look, change], context=kit.context(hooks=hooks))
+
+    result = await turn.run()
+
+    assert outputs(result) == ["saw x ", "error: Not on a Friday."]
+    assert turn.intents.rows == []
+    told = [message["content"] for message in turn.model.requests[1].messages if message["role"] == "tool"]
+    assert told[1] == "Error: Not on a Friday."
+    assert sorted(hooks.seen[:3]) == ["after look: saw x", "before change", "before look"]
+    assert hooks.seen[3:] == ["end: ok"]
+
+
+async def test_an_allowed_call_is_written_down_after_the_hooks_were_asked(kit: Any) -> None:
+    hooks = Hooks()
+    turn = kit.turn(
+        kit.calls(("change", {"at": "x"})), kit.says("ok"), tools=[change], context=kit.context(hooks=hooks)
+    )
+
+    await turn.run()
+
+    assert len(turn.intents.rows) == 1
+    assert hooks.seen == ["before change", "after change: changed x", "end: ok"]
+
+
+async def test_hooks_hear_of_failed_calls_and_not_of_those_that_the_run_may_not_make(kit: Any) -> None:
+    hooks = Hooks()
+    batch = kit.calls(("look", {"at": 5}), ("change", {"at": "x"}), ("nothing", {}))
+    context = kit.context(hooks=hooks, policy=WorkspacePolicy("read-only"))
+    turn = kit.turn(batch, kit.says("ok"), tools=[look, change], context=context)
+
+    await turn.run()
+
+    assert [line.split(":")[0] for line in hooks.seen] == ["before look", "after look", "end"]
+    assert hooks.seen[1].endswith("(error)")
+
+
+async def test_an_answer_that_may_not_be_the_last_word_is_written_again(kit: Any, answer_of: AnswerOf) -> None:
+    hooks = Hooks(objects=1)
+    turn = kit.turn(
+        kit.says("Done."), kit.calls(("look", {"at": "x"})), kit.says("Tested."), tools=[look],
+        context=kit.context(hooks=hooks),
+    )  # fmt: skip
+
+    result = await turn.run()
+
+    assert (answer_of(result), result.finish_reason, result.steps) == ("Done.\nTested.", "stop", 3)
+    asked = turn.model.requests[1].messages
+    assert [message["role"] for message in asked[-2:]] == ["assistant", "user"]
+    assert asked[-2]["content"] == "Done."
+    assert "There is no test." in asked[-1]["content"]
+    assert [line for line in hooks.seen if line.startswith("end")] == ["end: Done.", "end: Tested."]
+
+
+async def test_a_hook_that_always_objects_is_heard_a_few_times_then_by_the_person(
+    kit: Any, answer_of: AnswerOf
+) -> None:
+    turn = kit.turn(kit.says("Done."), tools=[look], context=kit.context(hooks=Hooks(objects=100)))
+    ceiling = kit.turn(kit.says("Done."), tools=[look], context=kit.context(hooks=Hooks(objects=100)), max_steps=2)
+
+    result, short = await turn.run(), await ceiling.run()
+
+    assert answer_of(result) == "Done.\n" * 4 + "There is no test."
+    assert (len(turn.model.requests), len(ceiling.model.requests)) == (4, 2)
+    assert answer_of(short) == "Done.\nDone.\nThere is no test."
+    assert (result.finish_reason, short.finish_reason) == ("stop", "stop")
+
+
+async def test_a_call_keeps_its_result_when_the_run_is_stopped_while_hooks_are_told(kit: Any) -> None:
+    hooks = Hooks(reached=asyncio.Event())
+    turn = kit.turn(kit.calls(("change", {"at": "x"})), tools=[change], context=kit.context(hooks=hooks))
+    running = asyncio.create_task(turn.run())
+    assert hooks.reached is not None
+    await hooks.reached.wait()
+
+    turn.stop.stop("enough")
+    result = await running
+
+    assert (result.finish_reason, outputs(result)) == ("stopped", ["changed x"])
