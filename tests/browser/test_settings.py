@@ -107,6 +107,10 @@ async def test_a_folder_is_found_registered_and_a_missing_one_refused_beside_its
     recorder.forgive("status of 422")
     (suite.workspaces / "rain-gauge").mkdir(exist_ok=True)
     await page.goto("/settings/workspaces")
+    await expect(page.get_by_text(str(suite.workspaces), exact=True)).to_be_visible()
+    await expect(page.get_by_label("How to put a repository there")).to_contain_text(
+        f"git clone URL {suite.workspaces}/"
+    )
 
     await page.get_by_label("Folder").fill("not-there")
     await page.get_by_role("button", name="Register").click()

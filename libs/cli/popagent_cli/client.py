@@ -78,7 +78,7 @@ class Client:
         return response.status_code, self._accepted(response)
 
     def pages(self, path: str, limit: int, **params: Any) -> dict[str, Any]:
-        """Return up to `limit` items over as many pages as needed, with the cursor of what follows."""
+        """Return up to `limit` items over as many pages as needed, with what the last page says and its cursor."""
         items: list[Any] = []
         cursor: str | None = None
         while True:
@@ -86,7 +86,7 @@ class Client:
             items += page["items"]
             cursor = page["nextCursor"]
             if cursor is None or len(items) >= limit:
-                return {"items": items, "nextCursor": cursor}
+                return {**page, "items": items}
 
     @contextmanager
     def stream(

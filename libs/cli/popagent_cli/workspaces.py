@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -29,6 +30,7 @@ def list_workspaces(client: Client, as_json: bool) -> None:
         return
     if not page["items"]:
         note(f"No folder is registered. Register one below the workspace root: {command('workspace add FOLDER')}")
+        _tell_root(page.get("root"))
         return
     rows = [
         [
@@ -42,6 +44,17 @@ def list_workspaces(client: Client, as_json: bool) -> None:
         for row in page["items"]
     ]
     print_table(["NAME", "PATH", "BRANCH", "DEFAULT", "SINCE", "ID"], rows, flexible=1)
+    _tell_root(page.get("root"))
+
+
+def _tell_root(root: str | None) -> None:
+    """Say where the workspace root lies, and how a repository gets there."""
+    if root is None:
+        return
+    safe = one_safe_line(root, 4_096)
+    clone = f"git clone URL {shlex.quote(f'{safe}/NAME')}"
+    note(f"The workspace root is {safe} where popagent runs. Put a repository there, and register it:")
+    note(f"{clone} && {command('workspace add NAME')}")
 
 
 @workspace.command()

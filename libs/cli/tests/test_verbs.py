@@ -36,6 +36,16 @@ def test_an_empty_list_explains_itself(peer: Peer, run: Run, words: tuple[str, .
     assert empty in result.stderr
 
 
+def test_the_list_of_workspaces_says_where_they_lie_and_how_another_gets_there(peer: Peer, run: Run) -> None:
+    peer.answers["workspace list"] = view("WorkspaceList", root="/home/me/my work\x1b[2J")
+
+    result = run("workspace", "list")
+
+    assert "The workspace root is /home/me/my work where popagent runs." in result.stderr
+    assert "git clone URL '/home/me/my work/NAME' && popagent workspace add NAME" in result.stderr
+    assert "/home/me" not in result.stdout
+
+
 def test_columns_are_aligned_and_safe(peer: Peer, run: Run) -> None:
     row = view("SessionList")["items"][0]
     rows = [{**row, "id": "a", "title": "Ein\x1b[2J 家 title"}, {**row, "id": "long-id", "runningTurnId": None}]

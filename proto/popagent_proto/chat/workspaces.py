@@ -40,6 +40,9 @@ class WorkspaceList(ListView):
     """Workspaces by name, the default one first."""
 
     items: list[WorkspaceRow]
+    root: str | None = Field(
+        default=None, description="The workspace root as chat sees it, in a container the path inside; for people only."
+    )
 
 
 class ListWorkspaces(Query[WorkspaceList]):

@@ -90,6 +90,7 @@ async def test_workspaces_are_listed_by_name_the_default_one_first_page_by_page(
     while True:
         page = await door.ask(ListWorkspaces(cursor=cursor, limit=2))
         pages.append(page.items)
+        assert page.root == str(root)
         cursor = page.next_cursor
         if cursor is None:
             break

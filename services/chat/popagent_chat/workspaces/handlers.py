@@ -40,7 +40,8 @@ async def list_workspaces(deps: ChatDeps, query: ListWorkspaces) -> WorkspaceLis
         found = await store.LIST.all(conn, query.cursor, query.limit + 1)
     page = found[: query.limit]
     rows = await asyncio.to_thread(lambda: [with_state(deps.workspace_root, each) for each in page])
-    return WorkspaceList(items=rows, next_cursor=page[-1].id if len(found) > query.limit else None)
+    more = page[-1].id if len(found) > query.limit else None
+    return WorkspaceList(items=rows, next_cursor=more, root=str(deps.workspace_root))
 
 
 @handlers.answers(RegisterWorkspace)

@@ -865,6 +865,8 @@ export interface WorkspaceCandidates {
 export interface WorkspaceList {
   nextCursor: string | null;
   items: Array<WorkspaceRow>;
+  /** The workspace root as chat sees it, in a container the path inside; for people only. */
+  root: string | null;
 }
 
 /** A workspace can be chosen from now on. */

@@ -3,6 +3,7 @@ import { type FormEvent, useId, useState } from "react";
 import { ApiError, api, sentence } from "../api/client";
 import { client, workspacesQuery } from "../app/queries";
 import type { WorkspaceCandidates, WorkspaceRow, WorkspaceView } from "../contracts";
+import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
 import { say } from "../ui/toasts";
 import { exactly } from "../ui/words";
@@ -41,7 +42,7 @@ export function Workspaces() {
             )
           }
         </Loading>
-        <Register />
+        <Register root={workspaces.data?.root ?? null} />
       </div>
     </div>
   );
@@ -74,7 +75,7 @@ function Workspace({ workspace }: { workspace: WorkspaceRow }) {
   );
 }
 
-function Register() {
+function Register({ root }: { root: string | null }) {
   const id = useId();
   const candidates = useQuery(candidatesQuery);
   const [path, setPath] = useState("");
@@ -110,6 +111,7 @@ function Register() {
           {candidates.isFetching ? "Looking…" : "Look again"}
         </button>
       </div>
+      {root && <Root path={root} />}
       {items.length > 0 && (
         <>
           <p className="small dim" id={`${id}-found`}>
@@ -128,8 +130,7 @@ function Register() {
       )}
       {candidates.data && items.length === 0 && (
         <p className="small dim">
-          Every folder below the workspace root is registered. Put or clone a project there (<code>POPAGENT_WORKSPACE_ROOT</code>
-          ), then look again.
+          Every folder below the workspace root is registered.
         </p>
       )}
       {candidates.error && <p className="small dim">{sentence(candidates.error)} The path can be typed all the same.</p>}
@@ -189,6 +190,25 @@ function Register() {
         </div>
       </form>
     </section>
+  );
+}
+
+/** Where a project must lie on the machine that popagent runs on, and how it gets there. */
+function Root({ path }: { path: string }) {
+  const clone = `git clone URL ${/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`}/my-project`;
+  return (
+    <>
+      <p className="small dim">
+        The workspace root is <code className="path">{path}</code> on the machine that popagent runs on, in a container the
+        path inside of it (<code>POPAGENT_WORKSPACE_ROOT</code>). Put a project there, then look again:
+      </p>
+      <div className="line">
+        <pre className="well grow" aria-label="How to put a repository there" tabIndex={0}>
+          {clone}
+        </pre>
+        <CopyButton text={clone} label="Copy the command" />
+      </div>
+    </>
   );
 }
 
