@@ -8,11 +8,24 @@ from typing import Final
 
 from popagent_agent.toolset import Tool, Toolset
 from popagent_tools.files import grep_files, list_files, read_file, stat_file
+from popagent_tools.git import git_diff, git_log, git_show, git_status
 
 log = logging.getLogger(__name__)
 
 # In order of use: a small model is offered the first ones of its agent.
-CATALOGUE: Final[dict[str, Tool]] = {tool.name: tool for tool in (read_file, list_files, grep_files, stat_file)}
+CATALOGUE: Final[dict[str, Tool]] = {
+    tool.name: tool
+    for tool in (
+        read_file,
+        list_files,
+        grep_files,
+        stat_file,
+        git_status,
+        git_diff,
+        git_log,
+        git_show,
+    )
+}
 
 
 def toolset_for(names: Sequence[str]) -> Toolset:
