@@ -16,7 +16,7 @@ from popagent_agent.ports import IntentPort, LeaseLostError, LeasePort, ToolCall
 from popagent_agent.run_context import Access, RunContext
 from popagent_agent.spans import note_tool, tool_span
 from popagent_agent.stopping import StoppedError, StopSignal
-from popagent_agent.toolset import ToolArgumentsError, ToolOutcome, Toolset, parse_arguments
+from popagent_agent.toolset import ToolArgumentsError, ToolOutcome, Toolset
 from popagent_kit import json
 from popagent_kit.text import excerpt
 
@@ -91,7 +91,7 @@ class ToolRunner:
     async def _announced(self, draft: CallDraft) -> ToolCall | None:
         """Send the arguments; None when they are unusable and the call has its error already."""
         try:
-            arguments = parse_arguments(draft.arguments)
+            arguments = self._tools.arguments_of(draft.name, draft.arguments)
         except ToolArgumentsError as error:
             await self._out.call_refused(draft.call_id, draft.name, excerpt(draft.arguments, 2_000), str(error))
             return None
@@ -152,7 +152,7 @@ class ToolRunner:
 
     async def _refused(self, call: ToolCall, step: int, access: Access) -> ToolOutcome | None:
         """Ask the hooks, then write the call down; an outcome means that it must not be made."""
-        reason = await self._run.hooks.before_tool(call)
+        reason = await self._run.hooks.before_tool(self._run.agent.id, call)
         if reason is not None:
             return ToolOutcome(reason, error=True)
         return await self._recorded(call, step) if access != "read" else None
@@ -160,7 +160,7 @@ class ToolRunner:
     async def _told(self, call: ToolCall, outcome: ToolOutcome) -> None:
         # The call has its result, whoever ends the run while the hooks are told of it.
         with contextlib.suppress(asyncio.CancelledError):
-            await self._run.hooks.after_tool(call, outcome.text, error=outcome.error)
+            await self._run.hooks.after_tool(self._run.agent.id, call, outcome.text, error=outcome.error)
 
     def _forget_all_but(self, call: ToolCall) -> None:
         """Something changed, so that every other call may give another result now; this one alone may not repeat."""

@@ -10,10 +10,10 @@ from popagent_agent.ports import ToolCall
 class Hooks(Protocol):
     """Whatever a hook does, these return; a refusal is a sentence for the model and for the person."""
 
-    async def before_tool(self, call: ToolCall) -> str | None:
-        """Return why the call must not be made, None when it may; a refusal holds for the whole run."""
+    async def before_tool(self, agent_id: str, call: ToolCall) -> str | None:
+        """Return why the agent must not make the call, None when it may; a refusal holds for the whole run."""
 
-    async def after_tool(self, call: ToolCall, text: str, *, error: bool) -> None:
+    async def after_tool(self, agent_id: str, call: ToolCall, text: str, *, error: bool) -> None:
         """Tell what a call gave that was not refused before."""
 
     async def before_end(self, text: str) -> str | None:
@@ -23,12 +23,12 @@ class Hooks(Protocol):
 class NoHooks:
     """The hooks of a run that has none."""
 
-    async def before_tool(self, call: ToolCall) -> str | None:
+    async def before_tool(self, agent_id: str, call: ToolCall) -> str | None:
         """Let every call be made."""
-        del call
+        del agent_id, call
         return None
 
-    async def after_tool(self, call: ToolCall, text: str, *, error: bool) -> None:
+    async def after_tool(self, agent_id: str, call: ToolCall, text: str, *, error: bool) -> None:
         """Tell nobody."""
 
     async def before_end(self, text: str) -> str | None:

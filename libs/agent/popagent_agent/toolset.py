@@ -12,6 +12,7 @@ from typing import Any, Final, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from popagent_agent.argument_repair import lenient_object, repaired
 from popagent_agent.ports import LeaseLostError
 from popagent_agent.run_context import Access, RunContext
 from popagent_kit import json
@@ -64,17 +65,25 @@ class Tool:
         Raises:
             ToolArgumentsError: One is missing, unknown or of the wrong type.
         """
+        try:
+            model = self.arguments.model_validate(self._present(given))
+        except ValidationError as error:
+            raise ToolArgumentsError(self._explained(error)) from error
+        return {name: getattr(model, name) for name in self.arguments.model_fields}
+
+    def repaired(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments as they must be meant, when they are wrong in a way that leaves no doubt."""
+        present = self._present(given)
+        better = repaired(self.arguments, present)
+        return given if better is present else better
+
+    def _present(self, given: dict[str, Any]) -> dict[str, Any]:
         fields = self.arguments.model_fields
-        present = {
+        return {
             name: value
             for name, value in given.items()
             if value is not None or name not in fields or fields[name].is_required()
         }
-        try:
-            model = self.arguments.model_validate(present)
-        except ValidationError as error:
-            raise ToolArgumentsError(self._explained(error)) from error
-        return {name: getattr(model, name) for name in fields}
 
     def _explained(self, error: ValidationError) -> str:
         problems = "; ".join(
@@ -111,6 +120,8 @@ def tool(
 def parse_arguments(text: str) -> dict[str, Any]:
     """Return the JSON object that a model wrote as arguments; nothing at all counts as no arguments.
 
+    What is not quite JSON is taken as what it must mean, see `lenient_object`.
+
     Raises:
         ToolArgumentsError: Too large, not JSON, not an object, or with values that cannot be passed on.
     """
@@ -119,7 +130,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text)
+        value = _loaded(text)
         if isinstance(value, dict):
             value = json_value(value)
     except (MalformedJsonError, ChunkError, UnicodeEncodeError) as error:
@@ -129,6 +140,16 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ToolArgumentsError("The arguments must be one JSON object with the argument names as keys.")
     return value
+
+
+def _loaded(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except MalformedJsonError:
+        if (meant := lenient_object(text)) is None:
+            raise
+        return meant
+    return (lenient_object(text) or value) if isinstance(value, str) else value
 
 
 class Toolset:
@@ -161,10 +182,20 @@ class Toolset:
             LeaseLostError: The run is not ours any more.
         """
         try:
-            arguments = parse_arguments(arguments_json)
+            arguments = self.arguments_of(name, arguments_json)
         except ToolArgumentsError as error:
             return ToolOutcome(str(error), error=True)
         return await self.call_parsed(name, arguments, run)
+
+    def arguments_of(self, name: str, arguments_json: str) -> dict[str, Any]:
+        """Return the arguments of a call, parsed and, where they leave no doubt, put right.
+
+        Raises:
+            ToolArgumentsError: See `parse_arguments`.
+        """
+        arguments = parse_arguments(arguments_json)
+        tool = self._tools.get(name)
+        return arguments if tool is None else tool.repaired(arguments)
 
     async def call_parsed(self, name: str, arguments: dict[str, Any], run: RunContext) -> ToolOutcome:
         """Carry out a call whose arguments are parsed; as `call` otherwise."""

@@ -20,11 +20,12 @@ class Hooks:
     seen: list[str] = field(default_factory=list)
     reached: asyncio.Event | None = None
 
-    async def before_tool(self, call: ToolCall) -> str | None:
+    async def before_tool(self, agent_id: str, call: ToolCall) -> str | None:
+        assert agent_id == "orchestrator"
         self.seen.append(f"before {call.name}")
         return self.refuses.get(call.name)
 
-    async def after_tool(self, call: ToolCall, text: str, *, error: bool) -> None:
+    async def after_tool(self, agent_id: str, call: ToolCall, text: str, *, error: bool) -> None:
         self.seen.append(f"after {call.name}: {text.strip()}{' (error)' if error else ''}")
         if self.reached is not None:
             self.reached.set()
