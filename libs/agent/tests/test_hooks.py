@@ -66,7 +66,7 @@ async def test_an_allowed_call_is_written_down_after_the_hooks_were_asked(kit: A
 
 async def test_hooks_hear_of_failed_calls_and_not_of_those_that_the_run_may_not_make(kit: Any) -> None:
     hooks = Hooks()
-    batch = kit.calls(("look", {"at": 5}), ("change", {"at": "x"}), ("nothing", {}))
+    batch = kit.calls(("look", {"at": []}), ("change", {"at": "x"}), ("nothing", {}))
     context = kit.context(hooks=hooks, policy=WorkspacePolicy("read-only"))
     turn = kit.turn(batch, kit.says("ok"), tools=[look, change], context=context)
 
