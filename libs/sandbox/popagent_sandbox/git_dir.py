@@ -28,6 +28,7 @@ MOST_REFS: Final = 5_000
 MOST_OBJECTS: Final = 500_000
 DEEPEST_REF: Final = 12
 OBJECTS: Final = ".git/objects"
+MEMORY: Final = "/dev/shm"  # noqa: S108 (a folder of a random name and closed to others is made in it)
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -112,12 +113,24 @@ def git_dir_for(folder: ContainedFolder) -> Iterator[GitDir]:
         NoRepositoryError: There is no `.git` at the top of the folder.
         RepositoryRefusedError: Its storage is elsewhere, borrowed, of a kind we do not read, or broken.
     """
-    with (
-        folder.descriptor() as top,
-        _opened_storage(top) as source,
-        tempfile.TemporaryDirectory(prefix="popagent-git-", ignore_cleanup_errors=True) as made,
-    ):
-        yield _take_over(source, Path(made))
+    with folder.descriptor() as top, _opened_storage(top) as source:
+        scratch = tempfile.TemporaryDirectory(
+            prefix="popagent-git-", dir=_quick_place(source), ignore_cleanup_errors=True
+        )
+        with scratch as made:
+            yield _take_over(source, Path(made))
+
+
+def _quick_place(source: int) -> str | None:
+    """Return where a dozen small files cost nothing: memory, if there is room for the copy of the index."""
+    try:
+        needed = os.stat("index", dir_fd=source, follow_symlinks=False).st_size
+    except OSError:
+        needed = 0
+    if not os.access(MEMORY, os.W_OK | os.X_OK):
+        return None
+    free = os.statvfs(MEMORY)
+    return MEMORY if free.f_bavail * free.f_frsize > 4 * (needed + LARGEST_REFS_BYTES) else None
 
 
 @contextmanager

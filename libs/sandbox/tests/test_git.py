@@ -362,6 +362,7 @@ def test_nothing_is_left_behind_and_nothing_is_written_into_the_checkout(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    monkeypatch.setattr("popagent_sandbox.git_dir.MEMORY", str(scratch))
     (repository.root / "README.md").touch()
     before = {path: path.stat().st_mtime_ns for path in (repository.root / ".git").rglob("*")}
 
