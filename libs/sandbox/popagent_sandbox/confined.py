@@ -1,0 +1,331 @@
+"""One command in a sandbox of its own, from its start to the death of the last program it left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from popagent_kit import json
+from popagent_kit.errors import DependencyError, MalformedJsonError
+from popagent_kit.text import one_line
+from popagent_sandbox.census import Census
+from popagent_sandbox.grants import Limits
+from popagent_sandbox.output import Output
+
+START_S: Final = 20.0
+CENSUS_S: Final = 0.2
+PIPE_BYTES: Final = 1 << 20
+# A command that prints faster waits in its own pipe: reading it all would keep this process from everything else.
+READ_BYTES_PER_S: Final = 128 * 1024**2
+LARGE_READ_BYTES: Final = 1 << 16
+NICENESS: Final = 5
+# The kernel ends these first when memory runs out.
+OOM_SCORE: Final = "1000"
+STOPPED: Final = "it was stopped"
+
+
+class ConfinementError(DependencyError):
+    """The sandbox could not be set up, so nothing was run."""
+
+    code = "confinement"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """`status` is the command's own, 128 and a signal's number if that ended it; None when we did, for `why`."""
+
+    status: int | None
+    why: str = ""
+    set_up: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to start: bubblewrap's options are asked for once the contents of `files` have descriptors."""
+
+    program: str
+    options: Callable[[Mapping[str, int]], Sequence[str]]
+    command: Sequence[str]
+    files: Mapping[str, bytes]
+    descriptors: Sequence[int]
+    limits: Limits
+
+
+class Confined:
+    """A running command. `kill` ends all of its programs at once; so does the end of this process, even by kill -9."""
+
+    def __init__(self, limits: Limits) -> None:
+        loop = asyncio.get_running_loop()
+        self.output = Output()
+        self._limits = limits
+        self._closing = ExitStack()
+        self._why: str | None = None
+        self._first_process: asyncio.Future[int] = loop.create_future()
+        self._gone: dict[int, asyncio.Future[None]] = {}
+        self._drained: asyncio.Future[None] = loop.create_future()
+        self._ended: asyncio.Future[Ended] = loop.create_future()
+        self._status: int | None = None
+        self._told = b""
+        self._bubblewrap: subprocess.Popen[bytes] | None = None
+        self._first: int | None = None
+        self._reads_on: asyncio.TimerHandle | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, plan: Plan) -> Confined:
+        """Start the command under its limits; call from the thread that lasts as long as the process, the event loop's.
+
+        Raises:
+            ConfinementError: The sandbox could not be set up.
+        """
+        confined = cls(plan.limits)
+        try:
+            release = confined._spawn(plan)
+            async with asyncio.timeout(START_S):
+                pid = await confined._set_up()
+        except TimeoutError as error:
+            confined._abandon()
+            raise ConfinementError(f"The sandbox was not there within {START_S:g} s.") from error
+        except BaseException:
+            confined._abandon()
+            raise
+        confined._watching = asyncio.create_task(confined._watch(pid), name="confined command")
+        with suppress(BrokenPipeError):  # it could not be set up; its end says why
+            os.write(release, b"\n")
+        return confined
+
+    @property
+    def running(self) -> bool:
+        """Tell whether any of its programs lives."""
+        return not self._ended.done()
+
+    @property
+    def ended(self) -> Ended | None:
+        """How it ended, None while it runs."""
+        return self._ended.result() if self._ended.done() else None
+
+    def kill(self, why: str = STOPPED) -> None:
+        """End all of its programs; the first reason counts."""
+        if self._ended.done():
+            return
+        self._why = self._why or why
+        if self._first is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._first, signal.SIGKILL)
+        if self._bubblewrap is not None:
+            self._bubblewrap.kill()
+
+    async def over(self) -> Ended:
+        """Return how it ended, once it has; cancelling this changes nothing."""
+        return await asyncio.shield(self._ended)
+
+    async def finish(self, timeout_s: float) -> Ended:
+        """Return how it ended, with nothing of it left alive: by itself, after `timeout_s`, or when this is cancelled.
+
+        Raises:
+            ConfinementError: The sandbox could not be set up.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                ended = await self.over()
+        except TimeoutError:
+            self.kill(f"it took longer than {timeout_s:g} s")
+            ended = await self.over()
+        except asyncio.CancelledError:
+            self.kill()
+            await self.over()
+            raise
+        if not ended.set_up:
+            raise ConfinementError(ended.why)
+        return ended
+
+    def _spawn(self, plan: Plan) -> int:
+        """Start bubblewrap, which waits for a byte on the returned descriptor before it starts the command."""
+        with ExitStack() as given:
+            told, tells = self._pipe(given, readable=True)
+            printed, prints = self._pipe(given, readable=True)
+            released, release = self._pipe(given, readable=False)
+            with suppress(OSError):  # a wish: less waking up, where the account may have such pipes
+                fcntl.fcntl(printed, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            files = {name: in_memory(given, name, content) for name, content in plan.files.items()}
+            options = plan.options(files)
+            options = [*options, "--json-status-fd", str(tells), "--block-fd", str(released)]
+            listed = in_memory(given, "options", b"\0".join(option.encode() for option in options) + b"\0")
+            # Options in a file: nobody on this machine reads the environment in a list of processes.
+            self._bubblewrap = subprocess.Popen(  # noqa: S603 - our own program, with a list of arguments
+                [plan.program, "--args", str(listed), "--", *plan.command],
+                stdin=subprocess.DEVNULL,
+                stdout=prints,
+                stderr=prints,
+                env={},
+                cwd="/",
+                umask=0o022,
+                start_new_session=True,
+                pass_fds=(tells, released, listed, *files.values(), *plan.descriptors),
+            )
+        self._watch_end(os.pidfd_open(self._bubblewrap.pid))
+        self._when_readable(told, self._hear)
+        self._when_readable(printed, self._read)
+        return release
+
+    def _pipe(self, given: ExitStack, *, readable: bool) -> tuple[int, int]:
+        """Return a pipe of which one end is ours until the end, and the other is given away."""
+        ends = os.pipe2(os.O_CLOEXEC)
+        ours, theirs = ends if readable else reversed(ends)
+        self._closing.callback(os.close, ours)
+        given.callback(os.close, theirs)
+        if readable:
+            os.set_blocking(ours, False)
+        return ends
+
+    def _when_readable(self, fd: int, call: Callable[[int], None]) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_reader(fd, call, fd)
+        self._closing.callback(loop.remove_reader, fd)
+
+    def _watch_end(self, pidfd: int) -> None:
+        self._closing.callback(os.close, pidfd)
+        self._gone[pidfd] = asyncio.get_running_loop().create_future()
+        self._when_readable(pidfd, self._one_is_gone)
+
+    def _one_is_gone(self, pidfd: int) -> None:
+        asyncio.get_running_loop().remove_reader(pidfd)
+        self._gone[pidfd].set_result(None)
+
+    def _hear(self, fd: int) -> None:
+        """Take what bubblewrap tells of itself: the first process of the sandbox, then the status it ended with."""
+        try:
+            data = os.read(fd, LARGE_READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            asyncio.get_running_loop().remove_reader(fd)
+            return
+        *lines, self._told = (self._told + data).split(b"\n")
+        for line in lines:
+            told = _parsed(line)
+            if "child-pid" in told and not self._first_process.done():
+                self._first_process.set_result(told["child-pid"])
+            self._status = told.get("exit-code", self._status)
+
+    def _read(self, fd: int) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            data = os.read(fd, PIPE_BYTES)
+        except BlockingIOError:
+            return
+        self.output.add(data)
+        if not data:
+            loop.remove_reader(fd)
+            self._drained.set_result(None)
+        elif len(data) >= LARGE_READ_BYTES:
+            loop.remove_reader(fd)
+            self._reads_on = loop.call_later(len(data) / READ_BYTES_PER_S, loop.add_reader, fd, self._read, fd)
+
+    async def _set_up(self) -> int:
+        """Return the sandbox's first process, bounded and waiting."""
+        over = asyncio.gather(*self._gone.values(), self._drained)
+        either: list[asyncio.Future[Any]] = [self._first_process, over]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if self._first_process.done():
+            pid = self._first_process.result()
+            try:
+                self._limit(pid)
+            except ProcessLookupError:
+                await over
+            else:
+                return pid
+        raise ConfinementError(self._complaint())
+
+    def _limit(self, pid: int) -> None:
+        """Bound the first process of the sandbox, whose bounds all others inherit; it waits for us meanwhile."""
+        self._first = os.pidfd_open(pid)
+        self._watch_end(self._first)
+        limits = self._limits
+        for kind, most in (
+            (resource.RLIMIT_NPROC, limits.processes),
+            (resource.RLIMIT_DATA, limits.memory_bytes),
+            (resource.RLIMIT_AS, limits.address_space_bytes),
+            (resource.RLIMIT_FSIZE, limits.file_bytes),
+            (resource.RLIMIT_NOFILE, limits.open_files),
+            (resource.RLIMIT_CPU, limits.cpu_s),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            _, highest = resource.prlimit(pid, kind)
+            value = most if highest == resource.RLIM_INFINITY else min(most, highest)
+            resource.prlimit(pid, kind, (value, value))
+        os.setpriority(os.PRIO_PROCESS, pid, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+        with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w", encoding="ascii") as file:
+            file.write(OOM_SCORE)  # advice to the kernel; some containers do not let us give it
+
+    async def _watch(self, pid: int) -> None:
+        census = Census(pid)
+        self._closing.callback(census.close)
+        everything = asyncio.gather(*self._gone.values(), self._drained)
+        while not everything.done():
+            await asyncio.wait([everything], timeout=CENSUS_S)
+            if not everything.done():
+                self._look(census)
+        self._close()
+
+    def _look(self, census: Census) -> None:
+        count = census.take()
+        if count.processes > self._limits.processes:
+            self.kill(f"it ran more than {self._limits.processes} programs at once")
+        elif count.memory_bytes > self._limits.memory_bytes:
+            self.kill(f"it used more than {self._limits.memory_bytes >> 20} MiB of memory")
+
+    def _close(self) -> None:
+        assert self._bubblewrap is not None
+        self._bubblewrap.wait()
+        self._let_go()
+        if self._why is not None:
+            self._ended.set_result(Ended(None, self._why))
+        elif self._status is None:
+            self._ended.set_result(Ended(None, self._complaint(), set_up=False))
+        else:
+            self._ended.set_result(Ended(self._status))
+
+    def _abandon(self) -> None:
+        """End what was begun; it has run nothing yet, so that its end need not be waited for long."""
+        self.kill()
+        if self._bubblewrap is not None:
+            self._bubblewrap.wait()
+        self._let_go()
+        self._ended.cancel()
+        self._first_process.cancel()
+
+    def _let_go(self) -> None:
+        if self._reads_on is not None:
+            self._reads_on.cancel()
+        self._closing.close()
+
+    def _complaint(self) -> str:
+        said = one_line(self.output.take().head.removeprefix("bwrap: "), 300)
+        return f"The sandbox could not be set up: {said or 'bubblewrap ended without a word'}"
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except MalformedJsonError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def in_memory(held: ExitStack, name: str, content: bytes) -> int:
+    """Return a descriptor of a file without a place that holds `content`, closed with `held`."""
+    fd = os.memfd_create(name)
+    held.callback(os.close, fd)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
