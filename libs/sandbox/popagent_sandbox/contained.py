@@ -16,7 +16,8 @@ from typing import Final, Self
 from popagent_sandbox.denied import why_denied
 from popagent_sandbox.errors import PathMissingError, PathRefusedError, WrongKindError
 from popagent_sandbox.openat2 import Openat2MissingError, open_beneath
-from popagent_sandbox.paths import relative_parts, shown
+from popagent_sandbox.paths import COMMANDS_ROOT, relative_parts, shown
+from popagent_sandbox.protected import refuse_protected
 
 # Looking at something must not open it: a device may act on being opened, a pipe may wait for its writer.
 PEEK: Final = getattr(os, "O_PATH", os.O_NONBLOCK) | os.O_CLOEXEC
@@ -37,6 +38,22 @@ class Opened:
     def is_folder(self) -> bool:
         """Tell whether this is a directory."""
         return stat.S_ISDIR(self.status.st_mode)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A name in the open folder `fd`, whatever is or is not there; `path` is relative, its folders free of links."""
+
+    fd: int
+    name: str
+    path: str
+
+    def status(self) -> os.stat_result | None:
+        """Return what is there now, a link as a link; None for nothing."""
+        try:
+            return os.stat(self.name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
 
 
 class ContainedFolder:
@@ -94,7 +111,7 @@ class ContainedFolder:
             PathRefusedError: It leaves the folder, is denied, or is neither a file nor a folder.
             PathMissingError: There is nothing.
         """
-        parts = relative_parts(path, self._roots)
+        parts = self.names(path)
         with self._used():
             fd, _ = self._resolve(parts, PEEK)
             try:
@@ -107,6 +124,36 @@ class ContainedFolder:
                 status = os.fstat(fd)
                 _refuse_special(status, path)
                 yield Opened(fd, "/".join(found) or ".", status)
+            finally:
+                os.close(fd)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """Return the names down to `path`; an absolute one lies below the workspace, or below it as commands see it.
+
+        Raises:
+            PathRefusedError: As `relative_parts` has it.
+        """
+        return relative_parts(path, (*self._roots, COMMANDS_ROOT))
+
+    @contextmanager
+    def place(self, path: str) -> Iterator[Place]:
+        """Open the folder that `path` lies in, to change what has its last name there; no link is followed in that.
+
+        Raises:
+            PathRefusedError: It leaves the folder, is denied, or is the folder itself.
+            PathProtectedError: Agents may only read it.
+            PathMissingError: There is no folder for it to lie in.
+        """
+        parts = self.names(path)
+        if not parts:
+            raise PathRefusedError("The top folder of the workspace itself cannot be changed. Name something in it.")
+        refuse_changing(parts)
+        with self._used():
+            fd, above = self._resolve(parts[:-1], READ | os.O_DIRECTORY)
+            try:
+                found = (*above, parts[-1])
+                refuse_changing(found)
+                yield Place(fd, parts[-1], "/".join(found))
             finally:
                 os.close(fd)
 
@@ -215,6 +262,12 @@ def _refuse_denied(parts: Sequence[str]) -> None:
     reason = why_denied(parts)
     if reason is not None:
         raise PathRefusedError(f"{shown('/'.join(parts))} is hidden from agents: {reason}.")
+
+
+def refuse_changing(parts: Sequence[str]) -> None:
+    """Raise PathRefusedError for what is hidden from agents, PathProtectedError for what they may only read."""
+    _refuse_denied(parts)
+    refuse_protected(parts)
 
 
 def _refuse_special(status: os.stat_result, path: str) -> None:

@@ -12,6 +12,10 @@ from popagent_sandbox.errors import PathRefusedError
 
 LONGEST_PATH_BYTES: Final = 4_096
 LONGEST_NAME_BYTES: Final = 255
+# Where commands see the workspace; their output names files so, and agents copy it.
+COMMANDS_ROOT: Final = "/workspace"
+# Some scripts and emoji are spelled with these two.
+_JOINERS: Final = "\u200c\u200d"
 
 
 def relative_parts(path: str, roots: Iterable[str] = ()) -> tuple[str, ...]:
@@ -33,6 +37,13 @@ def relative_parts(path: str, roots: Iterable[str] = ()) -> tuple[str, ...]:
     raise PathRefusedError(
         f"{shown(path)} is outside the workspace. Use a path relative to the workspace, for example README.md or src."
     )
+
+
+def refuse_new_name(parts: Iterable[str]) -> None:
+    """Raise PathRefusedError for names that would look like others: invisible and direction-changing characters."""
+    for name in parts:
+        if any(unicodedata.category(char) == "Cf" and char not in _JOINERS for char in name):
+            raise PathRefusedError(f"{shown(name)} holds characters that cannot be seen. Use plain names.")
 
 
 def shown(path: str) -> str:

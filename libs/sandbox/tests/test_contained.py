@@ -67,8 +67,12 @@ def test_a_relative_path_below_the_workspace_is_read(folder: ContainedFolder, pa
 
 def test_an_absolute_path_inside_the_workspace_is_made_relative(folder: ContainedFolder, root: Path) -> None:
     found = read_text(folder, str(root / "src" / "main.py"))
+    as_commands_see_it = read_text(folder, "/workspace/src/main.py")
 
-    assert found.path == "src/main.py"
+    assert found.path == as_commands_see_it.path == "src/main.py"
+    for path in ("/workspace/../outside/secret.txt", "/workspace/.git/config", "/workspaces/README.md"):
+        with pytest.raises(PathRefusedError):
+            read_text(folder, path)
 
 
 @pytest.mark.parametrize(
