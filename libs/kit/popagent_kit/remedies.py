@@ -69,7 +69,10 @@ def remedy_for_check(name: str) -> Remedy:
                 "Answers that are being written go on; nothing new is heard until it is back.", reach_server("NATS_URL")
             )
         case "model":
-            return Remedy("Chats can be read, searched and managed; new questions get no answer.", connect_a_model())
+            return Remedy(
+                "Chats can be read, searched and managed; new questions get no answer.",
+                f"start the model server if it is down, or {connect_a_model()}",
+            )
         case "secrets":
             return Remedy("All that needs no stored key.", restore_secret_key())
         case _:

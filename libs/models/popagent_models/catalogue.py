@@ -110,14 +110,18 @@ class Catalogue:
         age_s = self._clock() - self._fetched_at
         if self._view.known and age_s < FRESH_S:
             return self._view
-        usable = self._view.known and age_s < STALE_S
+        usable = self.last_told().known
         fetch = self._running_fetch()
         if fetch is not None:
             await asyncio.wait({fetch}, timeout=REFRESH_WAIT_S if usable else FIRST_WAIT_S)
-        if self._view.known and self._clock() - self._fetched_at < STALE_S:
-            return self._view
-        self._warn("the model list is not known; any model id is accepted")
-        return UNKNOWN
+        if not (view := self.last_told()).known:
+            self._warn("the model list is not known; any model id is accepted")
+        return view
+
+    def last_told(self) -> CatalogueView:
+        """Return the list as the server last told it, unknown when that is a day ago; nobody is asked."""
+        usable = self._view.known and self._clock() - self._fetched_at < STALE_S
+        return self._view if usable else UNKNOWN
 
     async def wait_until_known(self, timeout_s: float) -> CatalogueView:
         """Ask every second until the server tells its models, for one that is known to be starting."""

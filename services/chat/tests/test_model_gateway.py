@@ -14,6 +14,7 @@ from popagent_chat.models.gateway import LOADING, ModelGateway, RoutedModel
 from popagent_chat.models.settings import LocalModelSettings
 from popagent_chat.models.store import NAME, RESOURCE, StoredConnection
 from popagent_chat.secrets.keyring import Keyring
+from popagent_models import catalogue
 from popagent_models.errors import NOT_CONNECTED, ModelConfigurationError, UnknownModelError
 from popagent_models.events import TextDelta
 from popagent_models.request import ModelRequest
@@ -169,3 +170,32 @@ async def test_the_state_says_which_model_answers_or_why_none_does(
     assert (none.source, none.trouble) == ("none", NOT_CONNECTED)
     assert "modelSource allows “local” alone" in only.trouble
     assert (loading.source, loading.trouble) == ("embedded", LOADING)
+
+
+async def test_a_list_that_is_just_asked_for_again_is_no_trouble_of_a_slow_server(
+    page: ModelGateway, servers: tuple[ModelServer, ModelServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    router, _ = servers
+    connected = choice("auto", router.url)
+    await page.state(connected)
+    router.models = ModelList(ids=("big-model",), delay_s=30)
+    monkeypatch.setattr(catalogue, "FRESH_S", 0.0)
+
+    slow = await page.state(connected, wait_s=0.05)
+
+    assert (slow.model, slow.trouble) == ("big-model", "")
+
+
+async def test_a_server_that_is_gone_is_trouble_though_its_list_is_remembered(
+    page: ModelGateway, servers: tuple[ModelServer, ModelServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    router, _ = servers
+    connected = choice("auto", router.url)
+    await page.state(connected)
+    router.models = ModelList(status=503)
+    monkeypatch.setattr(catalogue, "FRESH_S", 0.0)
+
+    gone = await page.state(connected)
+
+    assert (await page.view(connected)).models == ["big-model"]
+    assert (gone.model, "failed (status 503)" in gone.trouble) == ("big-model", True)

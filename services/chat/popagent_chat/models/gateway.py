@@ -11,7 +11,7 @@ from popagent_chat.models.choice import ModelChoice
 from popagent_chat.models.endpoints import Endpoints, ModelEndpoint
 from popagent_chat.models.settings import LocalModelSettings
 from popagent_chat.secrets.keyring import Keyring
-from popagent_models.catalogue import FETCH_TIMEOUT_S, FIRST_WAIT_S, UNKNOWN, CatalogueView
+from popagent_models.catalogue import FETCH_TIMEOUT_S, FIRST_WAIT_S, CatalogueView
 from popagent_models.client import AdmissionPort, ModelClient
 from popagent_models.errors import NOT_CONNECTED, ModelConfigurationError, ModelProviderError, ModelRequestError
 from popagent_models.profile import ModelProfile, profile_for
@@ -83,7 +83,7 @@ class ModelGateway:
             try:
                 found = await asyncio.wait_for(source.catalogue.models(), wait_s)
             except TimeoutError:
-                found = UNKNOWN
+                found = source.catalogue.last_told()
             model = self._default(found, choice)
             at = source.client.endpoint
             return ModelState(kind, at.host if at else None, model, self._trouble(kind, source, found, model, choice))

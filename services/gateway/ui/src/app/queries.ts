@@ -65,6 +65,9 @@ export const modelsQuery = queryOptions({
   queryFn: ({ signal }) => api.get<ModelsView>("/api/models", signal),
 });
 
+/** Everything that is known of agents is kept below this key. */
+export const AGENTS = "agents";
+
 export const settingsQuery = queryOptions({
   queryKey: ["settings", "agent-runtime"],
   queryFn: ({ signal }) => api.get<AgentRuntimeView>("/api/settings/agent-runtime", signal),
@@ -109,7 +112,9 @@ export function follow(heard: Heard): void {
   if (heard.kind === "resync") {
     void client.invalidateQueries();
   } else if (heard.kind === "health") {
+    const before = client.getQueryData(healthQuery.queryKey)?.checks["model"];
     client.setQueryData(healthQuery.queryKey, heard.health);
+    if (before !== undefined && before !== heard.health.checks["model"]) askForModels();
   } else {
     switch (heard.name) {
       case "sessions-changed":
@@ -122,6 +127,9 @@ export function follow(heard: Heard): void {
         break;
       case "workspaces-registered":
         void client.invalidateQueries({ queryKey: workspacesQuery.queryKey });
+        break;
+      case "agents-changed":
+        void client.invalidateQueries({ queryKey: [AGENTS] });
         break;
       case "settings-agent-runtime":
         client.setQueryData(settingsQuery.queryKey, heard.event.settings);

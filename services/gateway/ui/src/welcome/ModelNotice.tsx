@@ -1,19 +1,25 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { modelsQuery } from "../app/queries";
 import { Coded } from "../ui/Coded";
 import { Icon } from "../ui/Icon";
+import { useModelTrouble } from "./modelTrouble";
 
-/** Above the composer while no model answers: why, and where one is connected. What is written stays. */
+/** Above the composer while no model answers: why, and what to do. What is written stays. */
 export function ModelNotice() {
-  const { data } = useQuery(modelsQuery);
-  if (!data || data.known) return null;
+  const trouble = useModelTrouble();
+  if (!trouble) return null;
   return (
     <div className="remark wait" role="status">
       <Icon name="model" />
-      <span className="grow">
-        <Coded text={data.note || "No model answers."} />
-      </span>
+      <div className="grow">
+        <p>
+          <Coded text={trouble.reason} />
+        </p>
+        {trouble.fix && (
+          <p className="small">
+            <Coded text={trouble.fix} />
+          </p>
+        )}
+      </div>
       <Link href="/settings/models" className="btn dense">
         Connect a model
       </Link>

@@ -4,6 +4,7 @@ import { Link } from "wouter";
 import { connectionQuery, modelsQuery, workspacesQuery } from "../app/queries";
 import type { ModelsView, WorkspaceRow } from "../contracts";
 import { Icon, Logo } from "../ui/Icon";
+import { useModelTrouble } from "./modelTrouble";
 import "./welcome.css";
 
 const QUESTIONS = [
@@ -26,7 +27,7 @@ export function Welcome({
   const workspaces = useQuery(workspacesQuery);
   const items = workspaces.data?.items ?? [];
   const workspace = items.find((each) => each.id === workspaceId) ?? items.find((each) => each.isDefault) ?? items[0];
-  const canAsk = models.data === undefined || models.data.known;
+  const canAsk = useModelTrouble() === null;
   return (
     <section className="welcome" aria-labelledby="welcome-title">
       <Logo />
@@ -72,6 +73,7 @@ function Fact({ name, icon, children }: { name: string; icon: "model" | "folder"
 /** Which model answers, and what that means for the answers. */
 function ModelFact({ models }: { models: ModelsView | undefined }) {
   const connection = useQuery(connectionQuery);
+  const trouble = useModelTrouble();
   const view = connection.data;
   const link = (text: string) => (
     <Link href="/settings/models" className="link">
@@ -79,14 +81,21 @@ function ModelFact({ models }: { models: ModelsView | undefined }) {
     </Link>
   );
   if (!models || (!view && connection.isPending)) return <Fact name="Model" icon="model">Asking…</Fact>;
-  if (!models.known || view?.source === "none") {
+  const name = models.defaultModel ?? models.models[0] ?? view?.model;
+  if (trouble && name && view?.source !== "none") {
+    return (
+      <Fact name="Model" icon="model">
+        <b className="strong">{name}</b> <b className="strong is-wait">does not answer now.</b> {link("Connect another")}
+      </Fact>
+    );
+  }
+  if (trouble || view?.source === "none") {
     return (
       <Fact name="Model" icon="model">
         <b className="strong is-wait">None answers yet.</b> {link("Connect a model")}
       </Fact>
     );
   }
-  const name = models.defaultModel ?? models.models[0] ?? view?.model;
   return (
     <Fact name="Model" icon="model">
       <b className="strong">{name}</b>
