@@ -7,12 +7,13 @@ Objects are read where they are, as the alternates of an empty store of ours.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,8 @@ from typing import Final
 from popagent_kit.errors import ConflictError
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.git_run import is_confined
+
+log = logging.getLogger(__name__)
 
 LARGEST_INDEX_BYTES: Final = 128 * 1024 * 1024
 LARGEST_REFS_BYTES: Final = 16 * 1024 * 1024
@@ -113,12 +116,16 @@ def git_dir_for(folder: ContainedFolder) -> Iterator[GitDir]:
         NoRepositoryError: There is no `.git` at the top of the folder.
         RepositoryRefusedError: Its storage is elsewhere, borrowed, of a kind we do not read, or broken.
     """
-    with folder.descriptor() as top, _opened_storage(top) as source:
-        scratch = tempfile.TemporaryDirectory(
-            prefix="popagent-git-", dir=_quick_place(source), ignore_cleanup_errors=True
-        )
-        with scratch as made:
-            yield _take_over(source, Path(made))
+    with folder.descriptor() as top, _opened_storage(top) as source, ExitStack() as made:
+        try:
+            scratch = tempfile.TemporaryDirectory(
+                prefix="popagent-git-", dir=_quick_place(source), ignore_cleanup_errors=True
+            )
+            git = _take_over(source, Path(made.enter_context(scratch)))
+        except OSError as error:
+            log.warning("no git dir can be made", exc_info=error)
+            raise RepositoryRefusedError("There is no room on this machine to look at the repository.") from error
+        yield git
 
 
 def _quick_place(source: int) -> str | None:

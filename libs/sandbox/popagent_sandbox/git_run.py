@@ -45,6 +45,12 @@ class GitSlowError(ConflictError):
     code = "git_slow"
 
 
+class GitNotStartedError(ConflictError):
+    """Git could not be started on this machine just now. Try again."""
+
+    code = "git_not_started"
+
+
 class GitStoppedError(ConflictError):
     """The call was stopped."""
 
@@ -114,6 +120,7 @@ def run(storage: Path, folder: ContainedFolder, objects: str, arguments: Sequenc
 
     Raises:
         GitMissingError: There is no git.
+        GitNotStartedError: The machine refused to start it.
         GitSlowError: It took longer than the bounds allow.
         GitStoppedError: `stopped` said so.
     """
@@ -177,6 +184,9 @@ def _started(command: _Command, storage: Path) -> subprocess.Popen[bytes]:
     thread.start()
     thread.join()
     result = outcome[0]
+    if isinstance(result, OSError):
+        log.warning("git cannot be started", exc_info=result)
+        raise GitNotStartedError from result
     if isinstance(result, BaseException):
         raise result
     return result

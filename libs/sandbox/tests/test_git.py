@@ -16,7 +16,7 @@ from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.errors import PathMissingError, PathRefusedError
 from popagent_sandbox.git import Checkout, CommitMissingError, NoCommitError, checkout
 from popagent_sandbox.git_dir import NoRepositoryError, RepositoryRefusedError
-from popagent_sandbox.git_run import Bounds, GitMissingError, GitSlowError, GitStoppedError
+from popagent_sandbox.git_run import Bounds, GitMissingError, GitNotStartedError, GitSlowError, GitStoppedError
 from popagent_testing.repositories import Repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
@@ -344,6 +344,20 @@ def test_without_git_there_is_a_sentence(opened: Checkout, monkeypatch: pytest.M
 
     with pytest.raises(GitMissingError, match="Install git"):
         opened.status()
+
+
+def test_a_machine_that_has_no_room_or_starts_nothing_is_told_of(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("popagent_sandbox.git_run.git_program", lambda: str(tmp_path / "gone"))
+        with pytest.raises(GitNotStartedError):
+            look(repository.root, lambda found: found.status())
+    monkeypatch.setattr("popagent_sandbox.git_dir.MEMORY", "/nonexistent")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+
+    with pytest.raises(RepositoryRefusedError, match="no room"):
+        look(repository.root, lambda found: found.status())
 
 
 def test_time_and_a_stop_end_it(repository: Repository) -> None:
