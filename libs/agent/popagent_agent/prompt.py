@@ -22,7 +22,11 @@ from popagent_agent.messages import (
 from popagent_agent.run_context import RunContext
 from popagent_agent.tokens import cut_text, message_tokens
 
-SegmentKind = Literal["instructions", "model", "overlay", "skills", "workspace", "memory", "recall", "mailbox", "clock"]
+SegmentKind = Literal[
+    "instructions", "model", "overlay", "skills", "workspace", "repository", "memory", "recall", "mailbox", "clock"
+]
+# A model with a smaller window reads so slowly, or holds so little, that it asks when it needs to know.
+FEWEST_FOR_BRIEF: Final = 16_000
 # What is left of a tool's output when the turn itself grows past the window.
 SHRUNK_TOKENS: Final = 60
 
@@ -52,6 +56,8 @@ def base_segments(run: RunContext) -> list[Segment]:
         rights = "You may read and change its files." if run.workspace.access == "read-write" else "You may read it."
         text = f"Workspace: {run.workspace.name}. {rights} Paths are relative to it; '.' is its top folder."
         segments.append(Segment("workspace", text, Stability.WORKSPACE))
+        if run.workspace.brief is not None and run.model.context >= FEWEST_FOR_BRIEF:
+            segments.append(Segment("repository", run.workspace.brief.text, Stability.WORKSPACE))
     if run.model.guidance:
         segments.append(Segment("model", run.model.guidance, Stability.TURN))
     return segments

@@ -10,6 +10,7 @@ from popagent_agent.hooks import Hooks, NoHooks
 from popagent_models.profile import ModelProfile
 from popagent_models.routing import Route
 from popagent_proto.chat.settings import AgentRuntimeView
+from popagent_sandbox.brief import RepoBrief
 from popagent_sandbox.contained import ContainedFolder
 
 Access = Literal["read", "write", "exec"]
@@ -18,17 +19,23 @@ WorkspaceAccess = Literal["none", "read-only", "read-write"]
 
 @dataclass(frozen=True, slots=True)
 class RunWorkspace:
-    """The checkout a run works in; `folder` stays open until the run has ended."""
+    """The checkout a run works in; `folder` stays open until the run has ended. `brief` is None where none was made."""
 
     id: str
     name: str
     folder: ContainedFolder
     access: WorkspaceAccess
+    brief: RepoBrief | None = None
 
     @property
     def root(self) -> Path:
         """The directory on this machine, never shown to a model."""
         return self.folder.root
+
+    @property
+    def offers_research(self) -> bool:
+        """Tell whether there is something here that a researcher could look at."""
+        return self.access != "none" and (self.brief is None or self.brief.research)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from popagent_agent.messages import NO_ANSWER, NO_RESULT, assistant_messages
 from popagent_agent.prompt import Prompt, Segment, Stability, base_segments, system_text
+from popagent_agent.run_context import RunWorkspace, WorkspaceAccess
 from popagent_agent.tokens import cut_text, estimate_tokens, message_tokens
+from popagent_sandbox.brief import RepoBrief
+from popagent_sandbox.contained import ContainedFolder
 
 
 def said(text: str, role: str = "user") -> dict[str, Any]:
@@ -50,6 +55,38 @@ def test_what_a_model_has_to_be_told_stands_beside_the_message(kit: Any) -> None
         "You are the orchestrator.",
         "<context>\nBe brief.\n</context>\n\nHello",
     ]
+
+
+def test_the_brief_of_a_checkout_is_told_to_models_that_have_room_for_it(kit: Any, tmp_path: Path) -> None:
+    brief = RepoBrief(research=True, is_repository=True, branch="main", subjects=("First",))
+    small = replace(kit.context().model, context=8_192)
+    with ContainedFolder(tmp_path) as folder:
+        told = kit.context(
+            model=replace(small, context=32_768), workspace=RunWorkspace("w", "demo", folder, "read-only", brief)
+        )
+        silent = replace(told, workspace=RunWorkspace("w", "demo", folder, "read-only"))
+
+        texts = [system_text(base_segments(run)) for run in (told, replace(told, model=small), silent)]
+
+    assert texts[0].endswith('Git branch: main\nLast commits: "First"')
+    assert texts[1] == texts[2]
+    assert "Workspace: demo." in texts[2]
+
+
+@pytest.mark.parametrize(
+    ("access", "brief", "offered"),
+    [
+        ("read-only", RepoBrief(research=True), True),
+        ("read-write", RepoBrief(research=False), False),
+        ("none", RepoBrief(research=True), False),
+        ("read-only", None, True),
+    ],
+)
+def test_the_researcher_is_offered_by_what_the_brief_found(
+    access: WorkspaceAccess, brief: RepoBrief | None, offered: bool, tmp_path: Path
+) -> None:
+    with ContainedFolder(tmp_path) as folder:
+        assert RunWorkspace("w", "demo", folder, access, brief).offers_research is offered
 
 
 def test_every_stored_call_gets_a_result_whatever_state_it_was_left_in() -> None:
