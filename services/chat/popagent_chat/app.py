@@ -12,6 +12,9 @@ from popagent_chat.agents import handlers as agents
 from popagent_chat.deps import ChatDeps, RunDeps
 from popagent_chat.hooks import handlers as hooks
 from popagent_chat.hooks.asking import HookCalls
+from popagent_chat.hooks.audit import EVERY_S as AUDIT_EVERY_S
+from popagent_chat.hooks.audit import HookAudit
+from popagent_chat.hooks.ending import SessionEnds
 from popagent_chat.hooks.origins import parse_origins
 from popagent_chat.hooks.retention import PRUNE_EVERY_S, Retention
 from popagent_chat.models import connection
@@ -67,29 +70,42 @@ async def build(service: Service[ChatSettings]) -> None:
     service.check("secrets", SecretsCheck(service.pool, keyring), decisive=False)
     service.on_stop(admission.close)
     service.on_stop(gateway.close)
-    hook_calls = HookCalls(parse_origins(service.settings.hook_origins), keyring)
-    service.on_stop(hook_calls.close)
-    running = RunDeps(service.pool, service.outbox, service.bus, service.settings.root(), gateway, hook_calls)
+    hook_calls, hook_audit = _hooks(service, keyring)
+    running = RunDeps(
+        service.pool, service.outbox, service.bus, service.settings.root(), gateway, hook_calls, hook_audit
+    )
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)
 
-    service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool).prune)
     service.pulse.every(indexing.EVERY_S, "search index", indexing.SearchIndex(service.pool).keep_up)
 
     async def stop_turns() -> None:
         await worker.stop(service.settings.stop_grace_s)
 
     service.on_stop(stop_turns)
+    session_ends = SessionEnds()
+    service.on_stop(session_ends.close)
     service.serve(
         all_handlers(),
         ChatDeps(
             **vars(running),
             turns=worker,
             keyring=keyring,
+            session_ends=session_ends,
             connection_tests=asyncio.Semaphore(connection.TESTS_AT_ONCE),
             own_ports=_own_ports(service.settings, local),
         ),
     )
+
+
+def _hooks(service: Service[ChatSettings], keyring: Keyring) -> tuple[HookCalls, HookAudit]:
+    """Return who asks hooks and who writes down what they did; at the stop the latter ends last."""
+    calls, audit = HookCalls(parse_origins(service.settings.hook_origins), keyring), HookAudit(service.pool)
+    service.on_stop(audit.write)
+    service.on_stop(calls.close)
+    service.pulse.every(AUDIT_EVERY_S, "what hooks did", audit.write)
+    service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool).prune)
+    return calls, audit
 
 
 def _own_ports(settings: ChatSettings, local: LocalModelSettings) -> frozenset[int]:

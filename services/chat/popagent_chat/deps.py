@@ -9,6 +9,8 @@ from typing import Protocol
 
 from popagent_bus import Bus
 from popagent_chat.hooks.asking import HookCalls
+from popagent_chat.hooks.audit import HookAudit
+from popagent_chat.hooks.ending import SessionEnds
 from popagent_chat.models.gateway import ModelGateway
 from popagent_chat.secrets.keyring import Keyring
 from popagent_chat.turns.store import LeasedTurn
@@ -45,6 +47,7 @@ class RunDeps:
     workspace_root: Path
     models: ModelGateway
     hooks: HookCalls
+    hook_audit: HookAudit
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class ChatDeps(RunDeps):
 
     turns: Turns
     keyring: Keyring
+    session_ends: SessionEnds
     connection_tests: asyncio.Semaphore
     """Held while the model connection of somebody is tried."""
     own_ports: frozenset[int] = frozenset()

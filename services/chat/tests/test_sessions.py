@@ -216,6 +216,11 @@ async def test_deleting_leaves_no_row_of_the_session(door: Door, pool: Pool) -> 
     session = new_id()
     turn = await door.say("hello", session)
     await pool.execute("insert into turn_intents values ($1, 1, 1, 'c', 'write', '{}')", turn.view.turn_id)
+    await pool.execute(
+        "insert into hook_runs (id, session_id, event, hook_id, hook_name, subject, reason, status, input, output,"
+        " duration_ms) values ('r', $1, 'Stop', 'h', 'h', '', '', 'ok', '{}', '', 0)",
+        session,
+    )
     before = await rows_of(pool, session)
 
     deleted = await door.ask(DeleteSession(session_id=session))

@@ -13,6 +13,9 @@ from pydantic import BaseModel
 from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
 from popagent_chat.agents import store as agents
 from popagent_chat.deps import RunDeps
+from popagent_chat.hooks import store as hooks
+from popagent_chat.hooks.running import RunHooks, without_refused
+from popagent_chat.hooks.store import StoredHook
 from popagent_chat.models import store as connections
 from popagent_chat.models.choice import ModelChoice
 from popagent_chat.models.store import StoredConnection
@@ -41,6 +44,7 @@ class TurnContext:
     """Everything a turn was started with; leave it as a block, so that nothing stays open."""
 
     run: RunContext
+    hooks: RunHooks
     model: ModelClient
     history: Sequence[dict[str, Any]]
     message: dict[str, Any]
@@ -60,6 +64,7 @@ class _Stored:
     connection: StoredConnection
     agent: AgentView
     workspace: WorkspaceView
+    hooks: Sequence[StoredHook]
     history: Sequence[dict[str, Any]]
     message: dict[str, Any]
 
@@ -71,6 +76,7 @@ class BegunWith(BaseModel):
     connection: StoredConnection | None
     agent: AgentView | None
     workspace: WorkspaceView
+    hooks: list[StoredHook] | None
     branch: list[StoredMessage]
 
 
@@ -86,6 +92,7 @@ BEGUN_WITH: Final = Query(
         (select to_json(x) from ({connections.GET.sql}) x) as connection,
         (select to_json(x) from ({agents.GET.sql}) x) as agent,
         (select to_json(x) from ({workspaces.GET.sql.replace("$1", _WORKSPACE_ID)}) x) as workspace,
+        (select json_agg(x) from ({hooks.ENABLED.sql}) x) as hooks,
         (select json_agg(x order by x.seq) from ({_BRANCH}) x) as branch
     """,
 )
@@ -115,6 +122,15 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
             folder = open_folder(deps.workspace_root, stored.workspace)
             held.callback(folder.close)
             workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access)
+        asked = RunHooks(
+            deps.hooks,
+            deps.hook_audit,
+            stored.hooks,
+            session_id=turn.session_id,
+            agent_id=stored.agent.id,
+            turn_id=turn.id,
+            trace_id=turn.trace_id,
+        )
         run = RunContext(
             turn_id=turn.id,
             session_id=turn.session_id,
@@ -128,8 +144,9 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
             workspace=workspace,
             policy=WorkspacePolicy(access),
             requested_model=turn.model,
+            hooks=asked,
         )
-        return TurnContext(run, routed.client, stored.history, stored.message, held.pop_all())
+        return TurnContext(run, asked, routed.client, stored.history, stored.message, held.pop_all())
 
 
 async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
@@ -143,4 +160,12 @@ async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
         raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
     *history, message = (stored.ui() for stored in begun.branch)
     connection = begun.connection or connections.NOTHING_STORED
-    return _Stored(begun.settings, connection, begun.agent, begun.workspace, history, message)
+    return _Stored(
+        begun.settings,
+        connection,
+        begun.agent,
+        begun.workspace,
+        begun.hooks or [],
+        without_refused(history),
+        message,
+    )

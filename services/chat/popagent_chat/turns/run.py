@@ -11,6 +11,7 @@ from opentelemetry.trace import Span
 from popagent_agent.loop import AgentRun, TurnResult, run_turn
 from popagent_agent.stopping import StoppedError, StopSignal
 from popagent_chat.deps import RunDeps
+from popagent_chat.threads.words import said
 from popagent_chat.turns.closing import BROKEN, STOPPED, Ending, failed, interrupted, stopped
 from popagent_chat.turns.context import TurnContext, snapshot
 from popagent_chat.turns.ending import end_turn
@@ -74,6 +75,9 @@ async def _answered(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream)
             context = await _snapshot(deps, lease)
         with context:
             stream.describe({"model": context.run.route.model})
+            with stop.interrupts():
+                await context.hooks.session_begins(deps.pool)
+                await context.hooks.before_prompt(said(context.message["parts"]))
             result = await _loop(deps, lease, stream, context, stop)
     finally:
         watch.cancel()

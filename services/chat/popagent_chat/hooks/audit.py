@@ -1,0 +1,59 @@
+"""Writes down what hooks did, in the order in which they did it; a database that is away is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from popagent_chat.hooks import store
+from popagent_chat.hooks.store import HookRun
+from popagent_db.pool import Pool
+from popagent_kit.errors import UnavailableError
+from popagent_telemetry import metrics
+
+log = logging.getLogger(__name__)
+
+EVERY_S: Final = 5.0
+MOST_WAITING: Final = 2_000
+BATCH: Final = 200
+
+DROPPED: Final = metrics.counter(
+    "popagent_hook_runs_dropped_total", "Runs of hooks that are missing in the audit of their session"
+)
+
+
+class HookAudit:
+    """The audit of one process. What was added is stored at once, or by a chore when the database is back."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._waiting: list[HookRun] = []
+        self._writing = asyncio.Lock()
+
+    def add(self, runs: Sequence[HookRun]) -> None:
+        """Take runs; of too many that wait the oldest are dropped and counted."""
+        self._waiting += runs
+        surplus = len(self._waiting) - MOST_WAITING
+        if surplus > 0:
+            log.error("runs of hooks are missing in the audit", extra={"runs": surplus})
+            DROPPED.inc(surplus)
+            del self._waiting[:surplus]
+
+    async def write(self) -> None:
+        """Store what waits; without a database it waits on, and what the database refuses is dropped and counted."""
+        async with self._writing:
+            while batch := self._waiting[:BATCH]:
+                try:
+                    async with self._pool.acquire() as conn:
+                        await store.ADD_RUN.run_many(conn, [tuple(run.model_dump().values()) for run in batch])
+                except UnavailableError as error:
+                    log.warning("runs of hooks wait for the database", extra={"reason": error.message})
+                    return
+                except Exception:
+                    log.exception("runs of hooks are missing in the audit", extra={"runs": len(batch)})
+                    DROPPED.inc(len(batch))
+                # `add` may have dropped some of them meanwhile.
+                written = {run.id for run in batch}
+                self._waiting = [run for run in self._waiting if run.id not in written]
