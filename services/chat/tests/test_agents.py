@@ -71,7 +71,11 @@ async def test_the_roles_are_there_in_the_order_of_the_roster_with_all_that_they
         "researcher": PRESET,
         "reviewer": PRESET,
     }
-    assert {tuple(each.tools) for each in listed.items} == {("read", "list", "grep", "stat")}
+    assert {tuple(each.tools[:4]) for each in listed.items} == {("read", "list", "grep", "stat")}
+    of_git = {each.id: [tool for tool in each.tools if tool.startswith("git")] for each in listed.items}
+    assert of_git["orchistrator"] == of_git["community-steward"] == []
+    assert of_git["reviewer"] == of_git["researcher"] == ["gitStatus", "gitDiff", "gitLog", "gitShow"]
+    assert of_git["implementer"] == ["gitStatus", "gitDiff"]
     assert {(each.revision, each.browser_access) for each in listed.items} == {(0, False)}
     assert [tool.name for tool in listed.tools] == list(CATALOGUE)
 
