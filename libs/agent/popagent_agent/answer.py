@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
 from popagent_agent.emitter import Emitter
 from popagent_agent.ports import ModelPort
-from popagent_agent.stopping import StopSignal
+from popagent_agent.stopping import StoppedError, StopSignal
+from popagent_agent.text_calls import TextCallWatch
 from popagent_agent.toolset import LARGEST_ARGUMENTS_BYTES
 from popagent_kit.errors import AppError, RateLimitedError
 from popagent_kit.text import excerpt
@@ -68,15 +69,19 @@ class Answer:
 class AnswerReader:
     """Reads one answer into `answer`, which holds what came even when the reading ends in an error or a stop.
 
-    Without `tools` calls are dropped unseen: the model was told that it has none. `call_ids` are those of the turn.
+    Calls of `tools` that are written as text are calls too, see `text_calls`. Where it `may_call` nothing, calls are
+    dropped unseen: the model was told that it has no tools now. `call_ids` are those of the turn.
     """
 
-    def __init__(self, out: Emitter, stop: StopSignal, call_ids: set[str], *, tools: bool) -> None:
+    def __init__(
+        self, out: Emitter, stop: StopSignal, call_ids: set[str], *, tools: Collection[str], may_call: bool
+    ) -> None:
         self.answer = Answer()
         self._out = out
         self._stop = stop
         self._call_ids = call_ids
-        self._tools = tools
+        self._may_call = may_call
+        self._watch = TextCallWatch(tools)
         self._by_index: dict[int, CallDraft] = {}
 
     async def read(self, model: ModelPort, request: ModelRequest) -> None:
@@ -90,12 +95,32 @@ class AnswerReader:
         try:
             while (event := await self._next(stream)) is not None:
                 await self._take(event)
+        except (ModelError, StoppedError):
+            await self._say(self._watch.release())
+            raise
         finally:
             close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
         if self.answer.finish is None:
+            await self._say(self._watch.release())
             raise ModelProviderError("The model's answer broke off before its end.", started=True)
+        await self._settle_text()
+
+    async def _settle_text(self) -> None:
+        """Show what was held back of the text, as the calls that it is or as text."""
+        rest, calls = self._watch.end()
+        await self._say(rest)
+        if calls:
+            log.info("calls were written as text", extra={"count": len(calls), "carried_out": self._may_call})
+        for number, call in enumerate(calls, start=len(self.answer.calls)):
+            await self._call_started(ToolCallStart(number, f"text-call-{number}", call.name))
+            await self._call_grew(ToolCallDelta(number, call.arguments))
+
+    async def _say(self, text: str) -> None:
+        if text:
+            self.answer.texts.append(text)
+            await self._out.text(text)
 
     async def _next(self, stream: AsyncIterator[ModelEvent]) -> ModelEvent | None:
         with self._stop.interrupts():
@@ -115,8 +140,7 @@ class AnswerReader:
         match event:
             case TextDelta(text):
                 self._grow(len(text))
-                self.answer.texts.append(text)
-                await self._out.text(text)
+                await self._say(self._watch.feed(text))
             case ReasoningDelta(text):
                 self._grow(len(text))
                 await self._out.reasoning(text)
@@ -138,7 +162,8 @@ class AnswerReader:
             )
 
     async def _call_started(self, event: ToolCallStart) -> None:
-        if not self._tools:
+        await self._say(self._watch.release())
+        if not self._may_call:
             return
         call = CallDraft(self._unique(event.call_id), excerpt(event.name, LONGEST_TOOL_NAME))
         self._by_index[event.index] = call

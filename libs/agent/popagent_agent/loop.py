@@ -211,10 +211,10 @@ class _Turn:
         request = self._request(self.prompt.compose(self.out.parts, self.budget, note), self.schemas)
         if final and self.schemas:
             request = self._request(request.messages, self.schemas, tool_choice="none")
-        return await self._read(request, tools=not final)
+        return await self._read(request, may_call=not final)
 
-    async def _read(self, request: ModelRequest, *, tools: bool) -> Answer:
-        reader = AnswerReader(self.out, self.stop, self.call_ids, tools=tools)
+    async def _read(self, request: ModelRequest, *, may_call: bool) -> Answer:
+        reader = AnswerReader(self.out, self.stop, self.call_ids, tools=self.tools.names, may_call=may_call)
         try:
             await reader.read(self.model, request)
         finally:
@@ -260,7 +260,7 @@ class _Turn:
             answer = blank
             if blank.finish != "content-filter":
                 messages = self.prompt.compose_plain(self.out.parts, self.budget, ANSWER_NOW)
-                answer = await self._read(self._request(messages, []), tools=False)
+                answer = await self._read(self._request(messages, []), may_call=False)
             if not answer.text.strip():
                 await self.out.say(self._fallback(answer))
             await self.out.finish_step()
