@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 
 from popagent_chat.workspaces import briefs
 from popagent_chat.workspaces.briefs import Briefs
+from popagent_kit.ids import new_id
 from popagent_sandbox.brief import RepoBrief, repo_brief
 from popagent_sandbox.contained import ContainedFolder
+from popagent_testing.model_server import ModelServer
 from popagent_testing.repositories import Repository
+from services.chat.tests.running import Chat, Door
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
@@ -84,3 +88,33 @@ async def test_only_so_many_are_remembered(asked: list[Path], tmp_path: Path, mo
             await remembered.of(folder)
 
     assert [path.name for path in asked] == ["one", "two", "three", "one"]
+
+
+async def test_a_turn_in_a_repository_is_told_of_it_and_the_next_one_of_what_was_committed_since(
+    chat: Chat, door: Door, model: ModelServer, root: Path
+) -> None:
+    shutil.rmtree(root / "default")
+    repository = Repository.made(root / "default")
+    repository.commit("First of all", {"pyproject.toml": "[tool.pytest.ini_options]\n"})
+    session = new_id()
+
+    await door.say("hello", session)
+    repository.commit("And then", {})
+    await door.say("hello again", session)
+
+    systems = [request.body["messages"][0]["content"] for request in model.requests]
+    assert 'Last commits: "First of all"' in systems[0]
+    assert 'Last commits: "And then"; "First of all"' in systems[1]
+    assert all("Python (pyproject.toml), tests: pytest" in system for system in systems)
+
+
+async def test_a_turn_in_a_broken_repository_is_answered_all_the_same(
+    chat: Chat, door: Door, model: ModelServer, root: Path
+) -> None:
+    (root / "default" / ".git").mkdir()
+    os.mkfifo(root / "default" / ".git" / "HEAD")
+
+    turn = await door.say("hello", new_id())
+
+    assert turn.text == "hello"
+    assert "This repository" in model.requests[0].body["messages"][0]["content"]

@@ -26,6 +26,7 @@ from popagent_chat.threads import store as threads
 from popagent_chat.threads.store import StoredMessage
 from popagent_chat.turns.store import LeasedTurn
 from popagent_chat.workspaces import store as workspaces
+from popagent_chat.workspaces.briefs import BRIEFS
 from popagent_chat.workspaces.folder import open_folder
 from popagent_db.query import Query
 from popagent_kit.errors import ConfigurationError
@@ -121,7 +122,8 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
         if access != "none":
             folder = open_folder(deps.workspace_root, stored.workspace)
             held.callback(folder.close)
-            workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access)
+            brief = await BRIEFS.of(folder)
+            workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access, brief)
         asked = RunHooks(
             deps.hooks,
             deps.hook_audit,
