@@ -12,6 +12,7 @@ from popagent_models.routing import Route
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_sandbox.brief import RepoBrief
 from popagent_sandbox.contained import ContainedFolder
+from popagent_sandbox.ledger import ReadLedger
 
 Access = Literal["read", "write", "exec"]
 WorkspaceAccess = Literal["none", "read-only", "read-write"]
@@ -40,13 +41,21 @@ class RunWorkspace:
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """An agent as stored when the run began; `tools` are names of the catalogue in order of importance."""
+    """An agent as stored when the run began; `tools` are names of the catalogue in order of importance.
+
+    `description` tells a supervisor what to ask it for. `route` and `model` are its own, decided when the run began;
+    without them nothing can be delegated to it.
+    """
 
     id: str
     name: str
     instructions: str
     tools: tuple[str, ...] = ()
     workspace_access: WorkspaceAccess = "none"
+    description: str = ""
+    delegable: bool = False
+    route: Route | None = None
+    model: ModelProfile | None = None
 
 
 class Policy(Protocol):
@@ -54,6 +63,9 @@ class Policy(Protocol):
 
     def refusal(self, tool: str, access: Access) -> str | None:
         """Return the sentence that tells the model why it may not use the tool, None when it may."""
+
+    def of_specialist(self, access: WorkspaceAccess) -> Policy:
+        """Return what holds for a specialist of this run that may use the workspace so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +80,21 @@ class WorkspacePolicy:
             return None
         return f"{tool} is not allowed here: this run may read the workspace and change nothing."
 
+    def of_specialist(self, access: WorkspaceAccess) -> Policy:
+        """A specialist's own rights hold, whatever its supervisor may do itself."""
+        return WorkspacePolicy(access)
+
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Read once at the start of a run; nothing in it is read again while the run lasts."""
+    """Read once at the start of a run; nothing in it is read again while the run lasts.
+
+    `agents` are those that work can be given to, in order of use. `thread_id` and `resource_id` are set in the run of a
+    delegate: whatever it says belongs there and not to the session.
+
+    `reads` alone grows: it knows what this run has read of its files. A context made from another one, for a delegate,
+    begins with none, since nobody may change what only another agent has seen.
+    """
 
     turn_id: str
     session_id: str
@@ -84,6 +107,10 @@ class RunContext:
     policy: Policy = field(default_factory=lambda: WorkspacePolicy("read-only"))
     requested_model: str | None = None
     hooks: Hooks = field(default_factory=NoHooks)
+    agents: tuple[AgentProfile, ...] = ()
+    thread_id: str | None = None
+    resource_id: str | None = None
+    reads: ReadLedger = field(default_factory=ReadLedger, init=False, repr=False, compare=False)
 
     def attributes(self) -> dict[str, str | int]:
         """Return what every span of this run is named by."""
@@ -97,6 +124,8 @@ class RunContext:
             "popagent.route.reason": self.route.reason,
             "popagent.settings.revision": self.settings.revision,
         }
+        if self.thread_id is not None:
+            named["popagent.thread.id"] = self.thread_id
         if self.workspace is not None:
             named["popagent.workspace.id"] = self.workspace.id
             named["popagent.workspace.access"] = self.workspace.access

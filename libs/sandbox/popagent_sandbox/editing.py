@@ -20,7 +20,7 @@ SHOWN_LINE: Final = 160
 _ALIKE: Final = 0.5
 
 
-def replaced(content: bytes, old: str, new: str, *, everywhere: bool = False) -> bytes:
+def edited(content: bytes, old: str, new: str, *, everywhere: bool = False) -> bytes:
     """Return `content` with `old` replaced; a line feed in `old` matches CRLF too, and becomes what the lines have.
 
     Raises:

@@ -42,7 +42,7 @@ def locked(folder: ContainedFolder, place: Place, stopped: Stopped) -> Iterator[
     """Open the regular file at the place and hold it against every other change through here, of any process.
 
     The lock is flock(2) on the file itself: it needs no file beside it, holds across containers that share the disk,
-    and ends with its process. Programs that do not ask for it are not kept out; `replace` looks once more.
+    and ends with its process. Programs that do not ask for it are not kept out; `replaced` looks once more.
 
     Raises:
         PathMissingError: There is nothing.
@@ -69,8 +69,11 @@ def locked(folder: ContainedFolder, place: Place, stopped: Stopped) -> Iterator[
     raise _busy(place.path)
 
 
-def replace(place: Place, was: os.stat_result, content: bytes, stopped: Stopped) -> None:
+@contextmanager
+def replaced(place: Place, was: os.stat_result, content: bytes, stopped: Stopped) -> Iterator[None]:
     """Put `content` in place of the file that `was` there, with its mode and, where the account may, its owner.
+
+    The block runs when that is done; until it ends nobody else can lock the new file.
 
     Raises:
         StaleReadError: The file was changed or exchanged meanwhile.
@@ -86,18 +89,20 @@ def replace(place: Place, was: os.stat_result, content: bytes, stopped: Stopped)
         except BaseException:
             os.unlink(aside, dir_fd=place.fd)
             raise
-    os.fsync(place.fd)
+        yield
+        os.fsync(place.fd)
 
 
-def create(place: Place, content: bytes, stopped: Stopped) -> None:
-    """Make a file that was not there; it appears whole or not at all.
+@contextmanager
+def created(place: Place, content: bytes, stopped: Stopped) -> Iterator[None]:
+    """Make a file that was not there; it appears whole or not at all. The block runs as that of `replaced`.
 
     Raises:
         PathTakenError: Something is there by now.
     """
     with _written(place, content, None) as (fd, name):
-        refuse_stopped(stopped)
         try:
+            refuse_stopped(stopped)
             if name is None:
                 os.link(f"{_OWN_FILES}/{fd}", place.name, dst_dir_fd=place.fd, follow_symlinks=True)
             else:
@@ -107,7 +112,8 @@ def create(place: Place, content: bytes, stopped: Stopped) -> None:
         finally:
             if name is not None:
                 os.unlink(name, dir_fd=place.fd)
-    os.fsync(place.fd)
+        yield
+        os.fsync(place.fd)
 
 
 def refuse_stopped(stopped: Stopped) -> None:
@@ -145,6 +151,7 @@ def _written(place: Place, content: bytes, was: os.stat_result | None) -> Iterat
             else:
                 _made_like(fd, was)
             os.fsync(fd)
+            fcntl.flock(fd, fcntl.LOCK_EX)  # before it has a name by which somebody else could wait for it
         except BaseException:
             if name is not None:
                 os.unlink(name, dir_fd=place.fd)

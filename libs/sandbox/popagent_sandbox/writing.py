@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from popagent_sandbox.contained import ContainedFolder, Opened, Place
-from popagent_sandbox.editing import replaced
+from popagent_sandbox.editing import edited
 from popagent_sandbox.errors import (
     ContentRefusedError,
     NotReadError,
@@ -20,7 +20,7 @@ from popagent_sandbox.ledger import ReadLedger
 from popagent_sandbox.making import place_for_new
 from popagent_sandbox.paths import shown
 from popagent_sandbox.reading import LARGEST_FILE_BYTES, is_binary, read_bytes
-from popagent_sandbox.replacing import Stopped, create, locked, replace, told
+from popagent_sandbox.replacing import Stopped, created, locked, replaced, told
 from popagent_telemetry import REDACTED, redact
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -86,7 +86,7 @@ def edit_text(
     """
     _encoded(old + new)
     with folder.place(path) as place, told(place.path):
-        return _changed(folder, place, reads, lambda before: replaced(before, old, new, everywhere=everywhere), stopped)
+        return _changed(folder, place, reads, lambda before: edited(before, old, new, everywhere=everywhere), stopped)
 
 
 def current(reads: ReadLedger, path: str, content: bytes) -> None:
@@ -108,8 +108,8 @@ def _created(place: Place, content: bytes, reads: ReadLedger, stopped: Stopped) 
     if reads.sha256_of(place.path) is not None:
         reads.forget(place.path)
         raise StaleReadError(f"{shown(place.path)} was deleted since you read it. Write it again to make it anew.")
-    create(place, content, stopped)
-    reads.wrote(place.path, _hash(content), whole=True)
+    with created(place, content, stopped):
+        reads.wrote(place.path, _hash(content), whole=True)
     return Change(place.path, None, content)
 
 
@@ -131,9 +131,9 @@ def _changed(
                 return Change(place.path, before, after)
             _refuse_content(after, place.path)
             _refuse_lost_secrets(before, after)
-            replace(place, opened.status, after, stopped)
-            # Noted under the lock: the next change of this run waits for it and must find its own hash.
-            reads.wrote(place.path, _hash(after), whole=reads.knows_whole(place.path))
+            with replaced(place, opened.status, after, stopped):
+                # Noted under the lock: the next change of this run waits for it and must find its own hash.
+                reads.wrote(place.path, _hash(after), whole=reads.knows_whole(place.path))
             return Change(place.path, before, after)
     except PathMissingError:
         reads.forget(place.path)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from popagent_sandbox.changes import diff
-from popagent_sandbox.editing import replaced
+from popagent_sandbox.editing import edited
 from popagent_sandbox.errors import TextNotFoundError
 
 
@@ -30,30 +30,30 @@ from popagent_sandbox.errors import TextNotFoundError
 def test_an_exact_text_is_replaced_and_all_else_stays_to_the_byte(
     content: bytes, old: str, new: str, after: bytes
 ) -> None:
-    assert replaced(content, old, new) == after
+    assert edited(content, old, new) == after
 
 
 def test_a_text_that_occurs_more_than_once_is_refused_with_its_lines_or_replaced_everywhere() -> None:
     content = b"x = 1\ny = 2\nx = 1\n\nx = 1\n"
 
     with pytest.raises(TextNotFoundError, match=r"occurs 3 times, at lines 1, 3, 5\. Give more"):
-        replaced(content, "x = 1", "x = 2")
+        edited(content, "x = 1", "x = 2")
     with pytest.raises(TextNotFoundError, match="occurs 2 times"):
-        replaced(b"aaa", "aa", "b")
+        edited(b"aaa", "aa", "b")
 
-    assert replaced(content, "x = 1", "x = 2", everywhere=True) == b"x = 2\ny = 2\nx = 2\n\nx = 2\n"
-    assert replaced(b"aaa", "aa", "b", everywhere=True) == b"ba"
+    assert edited(content, "x = 1", "x = 2", everywhere=True) == b"x = 2\ny = 2\nx = 2\n\nx = 2\n"
+    assert edited(b"aaa", "aa", "b", everywhere=True) == b"ba"
 
 
 def test_a_text_that_is_not_there_is_answered_with_the_nearest_lines() -> None:
     content = b"import os\n\n\ndef total(items):\n    return sum(items)\n\n\ndef other():\n    pass\n"
 
     with pytest.raises(TextNotFoundError) as misspelled:
-        replaced(content, "def total(item):\n    return sum(item)", "x")
+        edited(content, "def total(item):\n    return sum(item)", "x")
     with pytest.raises(TextNotFoundError) as indented:
-        replaced(content, "def total(items):\n  return sum(items)", "x")
+        edited(content, "def total(items):\n  return sum(items)", "x")
     with pytest.raises(TextNotFoundError) as absent:
-        replaced(content, "class Zebra:", "x")
+        edited(content, "class Zebra:", "x")
 
     assert "The nearest is, at line 4:\ndef total(items):\n    return sum(items)\n" in misspelled.value.message
     assert "with other white space, at line 4:\ndef total(items):\n    return sum(items)\n" in indented.value.message
@@ -66,7 +66,7 @@ def test_an_edit_takes_little_time_whatever_it_is_given() -> None:
 
     for old in ("abce efgh ijkl\nabcd", "a", "zzzz\n" * 20_000, "abcd efgh ijkl\n" * 20_000):
         with pytest.raises(TextNotFoundError) as refused:
-            replaced(content, old, "x")
+            edited(content, old, "x")
         assert len(refused.value.message) < 2_000
 
     assert time.process_time() - begun < 5
@@ -84,7 +84,7 @@ def test_what_stands_around_a_replaced_text_is_untouched(
     content = whole.replace("\n", ending).encode()
 
     try:
-        result = replaced(content, old, new)
+        result = edited(content, old, new)
     except TextNotFoundError:
         assert whole.find(old, whole.find(old) + 1) >= 0
         return

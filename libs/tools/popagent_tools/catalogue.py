@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from popagent_agent.toolset import Tool, Toolset
+from popagent_tools.changing import delete_file, edit_file, make_folder, move_file, write_file
 from popagent_tools.files import grep_files, list_files, read_file, stat_file
 from popagent_tools.git import git_diff, git_log, git_show, git_status
 
@@ -20,6 +21,11 @@ CATALOGUE: Final[dict[str, Tool]] = {
         list_files,
         grep_files,
         stat_file,
+        edit_file,
+        write_file,
+        delete_file,
+        move_file,
+        make_folder,
         git_status,
         git_diff,
         git_log,

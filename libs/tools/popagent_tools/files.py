@@ -60,7 +60,8 @@ async def read_file(run: RunContext, path: str, line: int = 1) -> str:
     try:
         text = await asyncio.to_thread(read_text, folder, path, offset=line, characters=room)
     except PathMissingError as error:
-        raise await _with_similar(folder, path, error) from error
+        raise await with_similar(folder, path, error) from error
+    run.reads.saw(text)
     return _read_lines(text)
 
 
@@ -83,7 +84,7 @@ async def stat_file(run: RunContext, path: str) -> str:
     return f"{printable(info.path)}: {info.kind}{size}, changed {wire_time(info.modified_at)}"
 
 
-async def _with_similar(folder: ContainedFolder, path: str, error: PathMissingError) -> PathMissingError:
+async def with_similar(folder: ContainedFolder, path: str, error: PathMissingError) -> PathMissingError:
     """A model that misspells a name finds it at its next call."""
     similar = await asyncio.to_thread(similar_paths, folder, path)
     if not similar:
