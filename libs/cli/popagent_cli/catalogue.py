@@ -28,6 +28,7 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
         "models": Entry("popagent_cli.models:models", "Show which models can answer."),
         "agents": Entry("popagent_cli.agents:agents", "Who the agents are; change what makes them so."),
         "workspace": Entry("popagent_cli.workspaces:workspace", "The folders that agents may work in."),
+        "hooks": Entry("popagent_cli.hooks:hooks", "Programs of yours that agents ask before they act."),
         "settings-show": Entry("popagent_cli.settings:show", "Show the settings of a section."),
         "settings-patch": Entry("popagent_cli.settings:patch", "Change settings of a section."),
     },

@@ -50,6 +50,12 @@ VIEWS = {
     "agents patch": "AgentView",
     "agent-health": "AgentHealthView",
     "company": "CompanyView",
+    "hooks": "HookList",
+    "hooks add": "HookView",
+    "hooks patch": "HookView",
+    "hooks delete": "DeletedView",
+    "hooks test": "HookTrialView",
+    "hooks runs": "HookRunList",
     "models": "ModelsView",
     "models connection": "ModelConnectionView",
     "models connect": "ModelConnectionView",
@@ -79,6 +85,8 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "WorkspaceList": {"nextCursor": None},
     "TraceList": {"nextCursor": None},
     "AgentList": {"nextCursor": None},
+    "HookList": {"nextCursor": None},
+    "HookRunList": {"nextCursor": None},
     "ConnectionTestView": {"ok": True, "class": "ok"},
 }
 

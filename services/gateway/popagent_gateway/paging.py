@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from popagent_kit.ids import Id
 from popagent_proto.base import Text, Wire
 from popagent_proto.chat.sessions import SearchText
 
@@ -21,5 +22,13 @@ class MessageSearch(Wire):
     """What is searched in a session."""
 
     q: SearchText
+    cursor: Text | None = Field(default=None, max_length=200)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class HookRunPage(Wire):
+    """Which runs of hooks; without a cursor from the first on, with `turnId` those of one turn."""
+
+    turn_id: Id | None = None
     cursor: Text | None = Field(default=None, max_length=200)
     limit: int = Field(default=50, ge=1, le=200)
