@@ -92,7 +92,7 @@ def _model(agent: AgentView, models: CatalogueView) -> Iterator[AgentFinding]:
     shown = one_line(model, LONGEST_SHOWN)
     if not is_well_formed(model):
         message = f"“{shown}” cannot be the id of a model."
-        fix = "Choose a model that is offered, or null to inherit one."
+        fix = "Choose a model that is offered, or none, to inherit one."
         yield _finding(agent.id, "bad_model_id", message, fix, field="modelOverride")
     elif models.accepts(model):
         return
@@ -101,7 +101,7 @@ def _model(agent: AgentView, models: CatalogueView) -> Iterator[AgentFinding]:
             agent.id,
             "model_inherited",
             f"The model server does not offer the preset model “{shown}”; the agent uses the one that the chat uses.",
-            "Nothing has to be done. Choose a fast model that is offered to answer sooner, or null to always inherit.",
+            "Nothing has to be done. Choose a fast one that is offered to answer sooner, or none, to always inherit.",
             field="modelOverride",
             severity="note",
         )
@@ -110,7 +110,7 @@ def _model(agent: AgentView, models: CatalogueView) -> Iterator[AgentFinding]:
             agent.id,
             "model_not_offered",
             f"The model server does not offer the chosen model “{shown}”; runs of this agent fail.",
-            "Choose a model that is offered, or null to inherit one.",
+            "Choose a model that is offered, or none, to inherit one.",
             field="modelOverride",
         )
 

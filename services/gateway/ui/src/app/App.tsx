@@ -7,6 +7,7 @@ import { KeyGate } from "./KeyGate";
 import { Shell } from "./Shell";
 import { client, follow } from "./queries";
 
+const Agents = lazy(() => import("../agents/Agents"));
 const Observe = lazy(() => import("../observe/Observe"));
 const Settings = lazy(() => import("../settings/Settings"));
 
@@ -23,6 +24,7 @@ export function App() {
                   <Redirect to="/chat" replace />
                 </Route>
                 <Route path="/chat/:id?">{({ id }) => <ChatScreen id={id ?? null} />}</Route>
+                <Route path="/agents/:place?">{({ place }) => <Agents place={place ?? null} />}</Route>
                 <Route path="/observe/*?">
                   <Observe />
                 </Route>

@@ -9,6 +9,7 @@ import { listenForKeys, spell, useCommands } from "./commands";
 
 const PLACES: { path: string; label: string; icon: IconName; keys: string; group: string | null }[] = [
   { path: "/chat", label: "Chat", icon: "chat", keys: "g c", group: null },
+  { path: "/agents", label: "Agents", icon: "agents", keys: "g a", group: "Company" },
   { path: "/observe", label: "Observe", icon: "observe", keys: "g o", group: "System" },
   { path: "/settings", label: "Settings", icon: "settings", keys: "g ,", group: null },
 ];
@@ -18,6 +19,7 @@ const ERRANDS = [
   { path: "/settings/models", title: "Connect a model" },
   { path: "/settings/workspaces", title: "Register a workspace" },
   { path: "/settings/runtime", title: "Change the settings of the runtime" },
+  { path: "/agents/company", title: "See who is in the company" },
   { path: "/settings/page", title: "Switch light and dark" },
   { path: "/settings/health", title: "See how every service is" },
 ];

@@ -1,0 +1,299 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useId } from "react";
+import { ApiError, api, sentence } from "../api/client";
+import { useCommands } from "../app/commands";
+import { modelsQuery } from "../app/queries";
+import type { AgentFinding, AgentPatch, AgentView, ToolView } from "../contracts";
+import { Icon } from "../ui/Icon";
+import { say } from "../ui/toasts";
+import { exactly, plural } from "../ui/words";
+import { ToolPicks } from "./ToolPicks";
+import { Unsaved } from "./Unsaved";
+import { type Draft, type Field, LONGEST, type Value, afterSave, changes, conflicts, errors, keepMine, patchOf, put, shown, without } from "./draft";
+import { setDraft, useDraft } from "./draftStore";
+import { ACCESS, ALLOWED, LABELS, inWords } from "./labels";
+import { ORCHESTRATOR, keepAgent } from "./queries";
+
+interface Form {
+  stored: AgentView;
+  draft: Draft;
+  wrong: Partial<Record<Field, string>>;
+  change: (field: Field, value: Value) => void;
+}
+
+/** The whole profile of one agent as a form, beside it what saving would change. */
+export function Editor({ stored, tools, findings }: { stored: AgentView; tools: ToolView[]; findings: AgentFinding[] }) {
+  const draft = useDraft(stored.id);
+  const saving = useSave(stored, draft);
+  const form: Form = {
+    stored,
+    draft,
+    wrong: { ...saving.refused, ...errors(draft) },
+    change: (field, value) => setDraft(stored.id, (before) => put(before, field, value, stored)),
+  };
+  const agent = shown(stored, draft);
+  const toolsId = useId();
+  return (
+    <>
+      <div className="scroll">
+        <div className="settings-page agent-page">
+          <div className="agent-form">
+            {findings.map((finding) => (
+              <Finding key={`${finding.code} ${finding.message}`} finding={finding} />
+            ))}
+            <TextField form={form} field="name" value={agent.name} />
+            <TextField form={form} field="delegationDescription" value={agent.delegationDescription} rows={2} hint="Read by the orchestrator." />
+            <TextField form={form} field="instructions" value={agent.instructions} rows={14} hint="The whole of its guidance, in the prompt of every run." />
+            <div className="two">
+              <Segments form={form} field="workspaceAccess" value={agent.workspaceAccess} choices={ACCESS} />
+              <Segments form={form} field="browserAccess" value={agent.browserAccess} choices={ALLOWED} />
+            </div>
+            {stored.id !== ORCHESTRATOR && <Segments form={form} field="delegable" value={agent.delegable} choices={ALLOWED} />}
+            <Row form={form} field="tools" labelId={toolsId} beside={`${agent.tools.length} of ${tools.length}`} hint="In order of importance: a small model is offered the first ones.">
+              <ToolPicks chosen={agent.tools} tools={tools} labelledBy={toolsId} onChange={(names) => form.change("tools", names)} />
+            </Row>
+            <ModelField form={form} value={agent.modelOverride} />
+            <TextField form={form} field="sourceUrl" value={agent.sourceUrl} hint="An address, for those who read the profile." />
+            <p className="xs faint">
+              {stored.revision === 0 ? "As it came with popagent" : `Revision ${stored.revision}, saved ${exactly(stored.updatedAt)}`}
+            </p>
+          </div>
+          <Unsaved stored={stored} draft={draft} />
+        </div>
+      </div>
+      <SaveBar stored={stored} draft={draft} saving={saving} />
+    </>
+  );
+}
+
+function Finding({ finding }: { finding: AgentFinding }) {
+  const isFault = finding.severity === "fault";
+  return (
+    <div className={`remark ${isFault ? "fail" : ""}`}>
+      <Icon name={isFault ? "alert" : "model"} />
+      <div className="grow">
+        <p>{finding.message}</p>
+        <p className="dim">{finding.fix}</p>
+      </div>
+    </div>
+  );
+}
+
+/** A label, a control, what is wrong with it, and what somebody else stored there meanwhile. */
+function Row({
+  form: { stored, draft, wrong },
+  field,
+  labelFor,
+  labelId,
+  beside = "",
+  hint,
+  children,
+}: {
+  form: Form;
+  field: Field;
+  labelFor?: string;
+  labelId?: string;
+  beside?: string;
+  hint?: string | undefined;
+  children: ReactNode;
+}) {
+  const isChanged = changes(draft, stored).includes(field);
+  const isDisputed = conflicts(draft, stored).includes(field);
+  return (
+    <div className={`field setting ${isChanged ? "changed" : ""}`}>
+      <div className="setting-head">
+        {labelFor ? <label htmlFor={labelFor}>{LABELS[field]}</label> : <span className="strong" id={labelId}>{LABELS[field]}</span>}
+        {isChanged && <span className="chip live">not saved</span>}
+        <span className="end xs faint">{beside}</span>
+      </div>
+      {children}
+      {hint && (
+        <p className="hint" id={labelFor && `${labelFor}-hint`}>
+          {hint}
+        </p>
+      )}
+      {wrong[field] !== undefined && (
+        <p className="error" role="alert" id={labelFor && `${labelFor}-error`}>
+          {wrong[field]}
+        </p>
+      )}
+      {isDisputed && <Dispute field={field} stored={stored} mine={draft[field]?.value ?? null} />}
+    </div>
+  );
+}
+
+function Dispute({ field, stored, mine }: { field: Field; stored: AgentView; mine: Value }) {
+  return (
+    <div className="remark wait" role="alert">
+      <div className="grow">
+        <p>Somebody stored another value while you were typing. Both are here.</p>
+        <dl className="facts both">
+          <dt>Stored</dt>
+          <dd>{inWords(field, stored[field])}</dd>
+          <dt>Yours</dt>
+          <dd>{inWords(field, mine)}</dd>
+        </dl>
+        <div className="line wrap">
+          <button type="button" className="btn dense" onClick={() => setDraft(stored.id, (draft) => keepMine(draft, field, stored))}>
+            Keep mine
+          </button>
+          <button type="button" className="btn dense" onClick={() => setDraft(stored.id, (draft) => without(draft, [field]))}>
+            Take the stored one
+          </button>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function TextField({
+  form,
+  field,
+  value,
+  rows,
+  hint,
+}: {
+  form: Form;
+  field: "name" | "delegationDescription" | "instructions" | "sourceUrl";
+  value: string | null;
+  rows?: number;
+  hint?: string;
+}) {
+  const id = useId();
+  const text = value ?? "";
+  const control = {
+    id,
+    className: "input",
+    value: text,
+    "aria-invalid": form.wrong[field] !== undefined,
+    "aria-describedby": `${id}-hint ${id}-error`,
+    onChange: (event: { target: { value: string } }) => form.change(field, event.target.value === "" && field === "sourceUrl" ? null : event.target.value),
+  };
+  return (
+    <Row form={form} field={field} labelFor={id} hint={hint} beside={rows ? `${[...text].length.toLocaleString()} of ${LONGEST[field]?.toLocaleString()} characters` : ""}>
+      {rows ? <textarea rows={rows} {...control} /> : <input autoComplete="off" {...control} />}
+    </Row>
+  );
+}
+
+function Segments({
+  form,
+  field,
+  value,
+  choices,
+}: {
+  form: Form;
+  field: "workspaceAccess" | "browserAccess" | "delegable";
+  value: string | boolean;
+  choices: Readonly<Record<string, string>>;
+}) {
+  const id = useId();
+  return (
+    <Row form={form} field={field} labelId={`${id}-label`}>
+      <div className="segments" role="radiogroup" aria-labelledby={`${id}-label`}>
+        {Object.entries(choices).map(([choice, label]) => (
+          <label key={choice} {...(choice === String(value) ? { "aria-current": true } : {})}>
+            <input
+              type="radio"
+              name={id}
+              className="sr"
+              checked={choice === String(value)}
+              onChange={() => form.change(field, typeof value === "boolean" ? choice === "true" : (choice as Value))}
+            />
+            {label}
+          </label>
+        ))}
+      </div>
+    </Row>
+  );
+}
+
+function ModelField({ form, value }: { form: Form; value: string | null }) {
+  const id = useId();
+  const { data } = useQuery(modelsQuery);
+  return (
+    <Row form={form} field="modelOverride" labelFor={id} hint="Empty: the model of the chat, else the default.">
+      <input
+        id={id}
+        className="input"
+        list={`${id}-models`}
+        autoComplete="off"
+        spellCheck={false}
+        placeholder={data?.defaultModel ? `empty: ${data.defaultModel}` : "empty: inherited"}
+        value={value ?? ""}
+        aria-invalid={form.wrong.modelOverride !== undefined}
+        aria-describedby={`${id}-hint ${id}-error`}
+        onChange={(event) => form.change("modelOverride", event.target.value.trim() || null)}
+      />
+      <datalist id={`${id}-models`}>
+        {data?.models.map((model) => (
+          <option key={model} value={model} />
+        ))}
+      </datalist>
+    </Row>
+  );
+}
+
+/** Saving of one profile: `refused` says by field what the server did not accept. */
+function useSave(stored: AgentView, draft: Draft) {
+  const save = useMutation({
+    mutationFn: ({ patch }: { patch: AgentPatch; sent: Draft }) => api.patch<AgentView>(`/api/agents/${stored.id}`, patch),
+    onSuccess: (agent, { sent }) => {
+      keepAgent(agent);
+      setDraft(stored.id, (now) => afterSave(now, sent, agent));
+      say("Saved. The next run uses it.");
+    },
+    onError: (error) => {
+      if (error instanceof ApiError && error.status === 409 && error.body["agent"]) keepAgent(error.body["agent"] as AgentView);
+    },
+  });
+  // A refusal is about what was sent, not about what is typed now.
+  const refusal = save.error instanceof ApiError && save.variables?.sent === draft ? save.error : null;
+  const field = refusal?.field?.split(".")[0];
+  const refused: Partial<Record<Field, string>> = refusal && field ? { [field as Field]: refusal.message } : {};
+  return {
+    save: () => save.mutate({ patch: patchOf(draft, stored), sent: draft }),
+    reset: () => save.reset(),
+    busy: save.isPending,
+    error: save.error,
+    refused,
+  };
+}
+
+/** At the foot while something is not saved: how much, what stands against it, Discard and Save. */
+function SaveBar({ stored, draft, saving }: { stored: AgentView; draft: Draft; saving: ReturnType<typeof useSave> }) {
+  const changed = changes(draft, stored).length;
+  const disputed = conflicts(draft, stored).length;
+  const wrong = Object.keys(errors(draft)).length;
+  const canSave = changed > 0 && disputed === 0 && wrong === 0 && !saving.busy;
+  useCommands([changed > 0 && { id: "save agent", title: "Save the agent", group: "Do", keys: "mod+enter", run: () => canSave && saving.save() }]);
+  if (changed === 0) return null;
+  const discard = () => {
+    saving.reset();
+    setDraft(stored.id, () => ({}));
+  };
+  return (
+    <footer className="save-bar">
+      <Icon name="pen" />
+      <span className="grow" role="status">
+        <span>{plural(changed, "change")}</span>
+        {wrong > 0 && <span className="is-fail"> · {wrong === 1 ? "one is" : `${wrong} are`} out of bounds</span>}
+        {disputed > 0 && <span className="is-wait"> · choose in {plural(disputed, "place")}</span>}
+        {saving.error && disputed === 0 && wrong === 0 && <span className="is-fail"> · {why(saving.error)}</span>}
+      </span>
+      <button type="button" className="btn plain" onClick={discard}>
+        Discard
+      </button>
+      <button type="button" className="btn primary" disabled={!canSave} onClick={saving.save}>
+        {saving.busy ? "Saving…" : "Save"}
+      </button>
+    </footer>
+  );
+}
+
+function why(error: Error): string {
+  if (error instanceof ApiError && error.status === 409) {
+    return "Somebody saved this agent meanwhile; that is shown now. Your changes are kept: save again.";
+  }
+  return sentence(error);
+}
