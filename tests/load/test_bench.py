@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from tests.load import first_token, page
+from tests.load import first_token, page, sandbox
 from tests.load.figures import Figures
 from tests.suite import Suite
 
@@ -23,6 +23,17 @@ def test_the_first_token_benchmark_measures_turns_and_loses_none(
     assert figures.figures["added first token, one at a time, p50"].value > 0
     assert figures.figures["closed loop of 20"].value > 0
     assert figures.figures["turns lost"].holds
+
+
+def test_the_sandbox_benchmark_measures_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POPAGENT_HOME", str(tmp_path))
+    figures = Figures("sandbox")
+
+    sandbox.measure(sandbox.QUICK, figures)
+
+    assert figures.write().is_file()
+    assert all(figure.value > 0 for figure in figures.figures.values())
+    assert [path.name for path in figures.folder.iterdir()] == ["sandbox.json"]
 
 
 @pytest.mark.full
