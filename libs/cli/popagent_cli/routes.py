@@ -21,6 +21,8 @@ VERBS: Final[dict[tuple[str, str], str]] = {
     ("GET", "/api/workspaces"): "workspace list",
     ("POST", "/api/workspaces"): "workspace add",
     ("GET", "/api/workspaces/candidates"): "workspace candidates",
+    ("PATCH", "/api/workspaces/{id}"): "workspace rename",
+    ("DELETE", "/api/workspaces/{id}"): "workspace delete",
     ("GET", "/api/agents"): "agents",
     ("PATCH", "/api/agents/{id}"): "agents patch",
     ("GET", "/api/agents/health"): "agent-health",

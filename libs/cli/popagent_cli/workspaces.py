@@ -98,6 +98,36 @@ def add(client: Client, path: str, name: str | None, as_json: bool) -> None:
         click.echo(f"{one_safe_line(made['name'])} is registered; use it: {use}")
 
 
+@workspace.command()
+@click.argument("workspace", metavar="NAME-OR-ID")
+@click.argument("name")
+@as_json_option
+@with_client
+def rename(client: Client, workspace: str, name: str, as_json: bool) -> None:
+    """Give a workspace another name; its folder stays where it is."""
+    found = find_workspace(client, workspace)
+    body = {"revision": found["revision"], "name": name}
+    renamed = client.send("PATCH", f"/api/workspaces/{found['id']}", body)
+    if as_json:
+        print_json(renamed)
+    else:
+        click.echo(f"{found['id']} is now called {one_safe_line(renamed['name'])}")
+
+
+@workspace.command()
+@click.argument("workspace", metavar="NAME-OR-ID")
+@as_json_option
+@with_client
+def delete(client: Client, workspace: str, as_json: bool) -> None:
+    """Forget a workspace that no session works in; its folder stays where it is."""
+    found = find_workspace(client, workspace)
+    gone = client.send("DELETE", f"/api/workspaces/{found['id']}")
+    if as_json:
+        print_json(gone)
+    else:
+        click.echo(f"{one_safe_line(found['name'])} is forgotten; its folder {one_safe_line(found['path'])} stays")
+
+
 def find_workspace(client: Client, name_or_id: str) -> dict[str, Any]:
     """Return the workspace with this id, else with this name.
 

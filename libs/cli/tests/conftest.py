@@ -46,6 +46,8 @@ VIEWS = {
     "workspace list": "WorkspaceList",
     "workspace add": "WorkspaceView",
     "workspace candidates": "WorkspaceCandidates",
+    "workspace rename": "WorkspaceView",
+    "workspace delete": "DeletedView",
     "agents": "AgentList",
     "agents patch": "AgentView",
     "agent-health": "AgentHealthView",

@@ -31,6 +31,8 @@ CALLS: dict[str, list[str]] = {
     "workspace list": ["workspace", "list"],
     "workspace add": ["workspace", "add", "code/house"],
     "workspace candidates": ["workspace", "candidates"],
+    "workspace rename": ["workspace", "rename", "example", "Another"],
+    "workspace delete": ["workspace", "delete", "example"],
     "agents": ["agents"],
     "agents patch": ["agents", "patch", "example", '{"name":"Scout"}'],
     "agent-health": ["agent-health"],

@@ -360,3 +360,28 @@ def test_version_is_that_of_the_package(run: Run) -> None:
     result = run("--version")
 
     assert result.stdout.startswith("popagent 0.")
+
+
+def test_a_workspace_is_renamed_and_forgotten_by_its_name(peer: Peer, run: Run) -> None:
+    row = {**view("WorkspaceList")["items"][0], "id": "w1", "name": "House", "path": "code/house", "revision": 4}
+    peer.answers["workspace list"] = {"items": [row], "nextCursor": None}
+    peer.answers["workspace rename"] = {**row, "name": "Ho\x1b[2Jme"}
+
+    renamed = run("workspace", "rename", "house", "Home")
+    asked = peer.asked[-1]
+    gone = run("workspace", "delete", "House")
+
+    assert (asked.path, asked.body) == ("/api/workspaces/w1", {"revision": 4, "name": "Home"})
+    assert renamed.stdout == "w1 is now called Home\n"
+    assert (peer.asked[-1].method, peer.asked[-1].path) == ("DELETE", "/api/workspaces/w1")
+    assert gone.stdout == "House is forgotten; its folder code/house stays\n"
+
+
+def test_a_workspace_in_use_is_not_forgotten_and_says_why(peer: Peer, run: Run) -> None:
+    reason = "2 sessions work in this workspace, archived ones counted. Delete them first."
+    peer.answers["workspace delete"] = ({"error": reason, "code": "workspace_in_use", "sessions": 2}, 409)
+
+    result = run("workspace", "delete", "example")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert reason in result.stderr

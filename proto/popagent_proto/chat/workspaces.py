@@ -8,6 +8,7 @@ from pydantic import Field
 
 from popagent_kit.ids import Id
 from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.chat.sessions import DeletedView
 
 WorkspaceName = Annotated[Line, Field(min_length=1, max_length=120)]
 
@@ -89,9 +90,50 @@ class RegisterWorkspace(Command[WorkspaceView]):
     body: RegisterWorkspaceBody
 
 
+class PatchWorkspaceBody(Wire):
+    """Rename."""
+
+    revision: int = Field(ge=0)
+    name: WorkspaceName
+
+
+class PatchWorkspace(Command[WorkspaceView]):
+    """Rename a registration; its folder stays where it is. Refused with the stored one when the revision is old."""
+
+    subject: ClassVar = "popagent.chat.cmd.workspaces-patch.v1"
+
+    command_id: Id
+    workspace_id: Id
+    body: PatchWorkspaceBody
+
+
+class DeleteWorkspace(Command[DeletedView]):
+    """Forget a registration; its folder stays. 409 for the default one, and while something refers to it."""
+
+    subject: ClassVar = "popagent.chat.cmd.workspaces-delete.v1"
+
+    workspace_id: Id
+
+
 class WorkspaceRegistered(Event):
     """A workspace can be chosen from now on."""
 
     subject: ClassVar = "popagent.chat.evt.workspaces-registered.v1"
 
     workspace: WorkspaceView
+
+
+class WorkspaceChanged(Event):
+    """A workspace has another name."""
+
+    subject: ClassVar = "popagent.chat.evt.workspaces-changed.v1"
+
+    workspace: WorkspaceView
+
+
+class WorkspaceDeleted(Event):
+    """A workspace cannot be chosen any more; its folder is where it was."""
+
+    subject: ClassVar = "popagent.chat.evt.workspaces-deleted.v1"
+
+    workspace_id: Id

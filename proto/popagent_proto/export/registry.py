@@ -15,7 +15,7 @@ from popagent_proto.chat.messages import MessageMetadata, TextMetadata, ToolMeta
 from popagent_proto.chat.sessions import CreateSessionBody, PatchSessionBody, SaveSessionBody, SetHeadBody
 from popagent_proto.chat.settings import AgentRuntimePatch
 from popagent_proto.chat.turns import ChatRequest
-from popagent_proto.chat.workspaces import RegisterWorkspaceBody
+from popagent_proto.chat.workspaces import PatchWorkspaceBody, RegisterWorkspaceBody
 from popagent_proto.common import JobView
 
 
@@ -48,6 +48,7 @@ def http_shapes() -> list[type[BaseModel]]:
         http.ModelConnectionTestBody,
         http.PatchHookBody,
         PatchSessionBody,
+        PatchWorkspaceBody,
         RegisterWorkspaceBody,
         SaveSessionBody,
         SetHeadBody,

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
+from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from popagent_db.pool import Pool
+from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
+from popagent_proto.chat.sessions import (
+    CreateSession,
+    CreateSessionBody,
+    DeleteSession,
+    PatchSession,
+    PatchSessionBody,
+)
 from popagent_proto.chat.workspaces import (
+    DeleteWorkspace,
     ListWorkspaceCandidates,
     ListWorkspaces,
+    PatchWorkspace,
+    PatchWorkspaceBody,
     RegisterWorkspace,
     RegisterWorkspaceBody,
     WorkspaceRow,
     WorkspaceView,
 )
-from services.chat.tests.running import Door, refusal
+from services.chat.tests.running import Door, Watched, refusal
 
 pytestmark = pytest.mark.usefixtures("chat")
 
@@ -229,3 +243,101 @@ async def test_without_a_root_there_are_no_candidates(door: Door, root: Path) ->
     shutil.rmtree(root)
 
     assert (await door.ask(ListWorkspaceCandidates())).items == []
+
+
+def rename(workspace: WorkspaceView, name: str) -> PatchWorkspace:
+    body = PatchWorkspaceBody(revision=workspace.revision, name=name)
+    return PatchWorkspace(command_id=new_id(), workspace_id=workspace.id, body=body)
+
+
+async def registered(door: Door, root: Path, path: str) -> WorkspaceView:
+    (root / path).mkdir()
+    view: WorkspaceView = await door.ask(command(path, "Mine"))
+    return view
+
+
+async def told_of(pool: Pool, workspace_id: str) -> list[str]:
+    rows = await pool.fetch("select subject from outbox where aggregate_id = $1 order by position", workspace_id)
+    return [row["subject"].rsplit(".", 2)[1] for row in rows]
+
+
+async def test_a_workspace_is_renamed_once_by_whom_saw_it_last(door: Door, root: Path, pool: Pool) -> None:
+    first = await registered(door, root, "named")
+
+    renamed: WorkspaceView = await door.ask(rename(first, "Other"))
+    stale = await refusal(door.ask(rename(first, "Third")))
+    same: WorkspaceView = await door.ask(rename(renamed, "Other"))
+
+    assert (renamed.name, renamed.path, renamed.revision) == ("Other", "named", first.revision + 1)
+    assert (stale.http_status, stale.code, stale.extra["workspace"]["name"]) == (409, "revision_conflict", "Other")
+    assert same == renamed
+    assert await told_of(pool, first.id) == ["workspaces-registered", "workspaces-changed"]
+    assert (await refusal(door.ask(rename(first.model_copy(update={"id": "unknown"}), "x")))).http_status == 404
+
+
+async def test_a_workspace_that_nothing_refers_to_is_forgotten_and_its_folder_stays(
+    door: Door, root: Path, pool: Pool
+) -> None:
+    view = await registered(door, root, "leaves")
+
+    gone = await door.ask(DeleteWorkspace(workspace_id=view.id))
+    again = await refusal(door.ask(DeleteWorkspace(workspace_id=view.id)))
+    back: WorkspaceView = await door.ask(command("leaves", "Mine"))
+
+    assert (gone.id, gone.deleted) == (view.id, True)
+    assert (again.http_status, again.code) == (404, "not_found")
+    assert (root / "leaves").is_dir()
+    assert await told_of(pool, view.id) == ["workspaces-registered", "workspaces-deleted"]
+    assert back.id != view.id
+
+
+async def test_the_default_workspace_can_be_renamed_and_not_forgotten(door: Door) -> None:
+    (default,) = [row for row in (await door.ask(ListWorkspaces())).items if row.is_default]
+
+    refused = await refusal(door.ask(DeleteWorkspace(workspace_id=default.id)))
+    renamed: WorkspaceView = await door.ask(rename(default, "Home"))
+    back: WorkspaceView = await door.ask(rename(renamed, default.name))
+
+    assert (refused.http_status, refused.code) == (409, "workspace_default")
+    assert (renamed.name, back.name) == ("Home", default.name)
+
+
+async def test_a_workspace_is_kept_while_a_session_works_in_it_archived_or_not(door: Door, root: Path) -> None:
+    view = await registered(door, root, "used")
+    session = await door.ask(CreateSession(command_id=new_id(), body=CreateSessionBody(workspace_id=view.id)))
+    archived = PatchSessionBody(revision=session.revision, archived=True)
+    await door.ask(PatchSession(command_id=new_id(), session_id=session.id, body=archived))
+
+    refused = await refusal(door.ask(DeleteWorkspace(workspace_id=view.id)))
+    await door.ask(DeleteSession(session_id=session.id))
+    gone = await door.ask(DeleteWorkspace(workspace_id=view.id))
+
+    assert (refused.http_status, refused.code, refused.extra["sessions"]) == (409, "workspace_in_use", 1)
+    assert refused.message.startswith("1 session works in this workspace")
+    assert gone.deleted
+
+
+@pytest.mark.parametrize("by", ["a session", "a turn"])
+async def test_of_forgetting_and_beginning_at_once_one_is_refused(by: str, door: Door, root: Path, pool: Pool) -> None:
+    for number in range(8):
+        view = await registered(door, root, f"{by.replace(' ', '-')}-{number}")
+        session = new_id()
+
+        def begin(view: WorkspaceView = view, session: str = session) -> Awaitable[Any]:
+            if by == "a turn":
+                return door.start("hello", session, workspace_id=view.id)
+            return door.ask(
+                CreateSession(command_id=new_id(), body=CreateSessionBody(id=session, workspace_id=view.id))
+            )
+
+        outcomes = await asyncio.gather(
+            door.ask(DeleteWorkspace(workspace_id=view.id)), begin(), return_exceptions=True
+        )
+
+        if isinstance(outcomes[1], Watched):
+            await outcomes[1].read()
+        refused = [each for each in outcomes if isinstance(each, AppError)]
+        assert [each.http_status for each in refused] == [409 if isinstance(outcomes[0], AppError) else 422]
+        stands = await pool.fetchval("select count(*) from workspaces where id = $1", view.id)
+        works = await pool.fetchval("select count(*) from sessions where id = $1", session)
+        assert stands == works

@@ -56,6 +56,11 @@ OTHER_SHAPES: list[tuple[str, str, Any, str | None]] = [
     ("PUT", "/api/sessions/s1/head", {"revision": 1}, "messageId"),
     ("PUT", "/api/sessions/s1/head", {"messageId": "m1"}, "revision"),
     ("POST", "/api/workspaces", {"name": "x"}, "path"),
+    ("PATCH", "/api/workspaces/w1", {"name": "x"}, "revision"),
+    ("PATCH", "/api/workspaces/w1", {"revision": 0}, "name"),
+    ("PATCH", "/api/workspaces/w1", {"revision": 0, "name": "a\nb"}, "name"),
+    ("PATCH", "/api/workspaces/w1", {"revision": 0, "name": "x" * 121}, "name"),
+    ("PATCH", "/api/workspaces/w1", {"revision": 0, "name": "x", "path": "y"}, "path"),
     ("PATCH", "/api/agents/researcher", {"name": "Scout"}, "revision"),
     ("PATCH", "/api/agents/researcher", {"revision": 1, "instructions": " "}, "instructions"),
     ("PATCH", "/api/agents/researcher", {"revision": 1, "tools": ["read", "read"]}, "tools"),
@@ -166,7 +171,7 @@ async def test_models_sessions_workspaces_and_settings_are_read_from_their_owner
     assert listed.json()["nextCursor"] == "n"
     assert asked_page == sessions.GetSession(session_id="s1", before="m9", limit=2)
     assert loaded.json() == VIEW.wire()
-    assert registered == {"items": [ROW.wire()], "nextCursor": None}
+    assert registered == {"items": [ROW.wire()], "nextCursor": None, "root": None}
     assert runtime == RUNTIME.wire()
 
 
@@ -176,6 +181,8 @@ async def test_changes_reach_their_owner_with_an_id_of_their_own(http: httpx2.As
     chat.answer(sessions.PatchSession, VIEW)
     chat.answer(sessions.DeleteSession, sessions.DeletedView(id="s1"))
     chat.answer(workspaces.RegisterWorkspace, WORKSPACE)
+    chat.answer(workspaces.PatchWorkspace, WORKSPACE)
+    chat.answer(workspaces.DeleteWorkspace, sessions.DeletedView(id="w1"))
     chat.answer(settings.PatchAgentRuntime, RUNTIME)
     key = {"idempotency-key": "once-1"}
 
@@ -189,6 +196,10 @@ async def test_changes_reach_their_owner_with_an_id_of_their_own(http: httpx2.As
     patch = chat.last()
     deleted = await http.delete("/api/sessions/s1")
     registered = await http.post("/api/workspaces", json={"name": "Mine", "path": "mine"})
+    await http.patch("/api/workspaces/w1", json={"revision": 2, "name": "Other"})
+    renamed = chat.last()
+    forgotten = await http.delete("/api/workspaces/w1")
+    forget = chat.last()
     await http.patch("/api/settings/agent-runtime", json={"defaultModel": None, "supervisorMaxSteps": 64})
     tuned = chat.last()
 
@@ -199,6 +210,8 @@ async def test_changes_reach_their_owner_with_an_id_of_their_own(http: httpx2.As
     assert (save.session_id, [kept.id for kept in save.body.messages]) == ("s1", ["m1"])
     assert (patch.body.archived, patch.body.title) == (True, None)
     assert deleted.json() == {"id": "s1", "deleted": True}
+    assert (renamed.workspace_id, renamed.body) == ("w1", workspaces.PatchWorkspaceBody(revision=2, name="Other"))
+    assert (forget.workspace_id, forgotten.json()) == ("w1", {"id": "w1", "deleted": True})
     assert (tuned.body.supervisor_max_steps, tuned.body.model_fields_set) == (
         64,
         {"default_model", "supervisor_max_steps"},

@@ -106,3 +106,5 @@ REVISE: Final = Query(
 )
 
 DELETE: Final = Query(None, "delete from sessions where id = $1")
+
+COUNT_IN_WORKSPACE: Final = Query(int, "select count(*)::int from sessions where workspace_id = $1")

@@ -115,6 +115,10 @@ async def _started(conn: Connection, command: StartTurn, holder: Holder | None) 
             if error.constraint_name != store.KEY:
                 raise
             continue  # another session took this id in between; seen now, it is refused
+        except asyncpg.ForeignKeyViolationError as error:
+            if error.constraint_name != store.IN_WORKSPACE:
+                raise
+            continue  # the workspace was deleted in between; missed now, it is refused
         if turn is not None:
             return turn
 

@@ -22,6 +22,7 @@ LEASE_S: Final = 10.0
 BEAT_S: Final = 3.0
 # The constraint that makes a turn's id belong to one session.
 KEY: Final = "turns_pkey"
+IN_WORKSPACE: Final = "sessions_workspace_id_fkey"
 
 
 @dataclass(frozen=True, kw_only=True)

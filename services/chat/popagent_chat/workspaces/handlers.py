@@ -1,4 +1,4 @@
-"""List and register workspaces."""
+"""List, register, rename and forget workspaces."""
 
 from __future__ import annotations
 
@@ -6,17 +6,29 @@ import asyncio
 
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
+from popagent_chat.sessions import store as sessions
 from popagent_chat.workspaces import store
 from popagent_chat.workspaces.candidates import candidates
 from popagent_chat.workspaces.folder import ids_of, registered_path, with_state
 from popagent_db.pool import Connection
-from popagent_kit.errors import ConfigurationError, ConflictError, InvalidInputError
+from popagent_kit.errors import (
+    ConfigurationError,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    RevisionConflictError,
+)
 from popagent_kit.ids import is_client_id
+from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.chat.workspaces import (
+    DeleteWorkspace,
     ListWorkspaceCandidates,
     ListWorkspaces,
+    PatchWorkspace,
     RegisterWorkspace,
     WorkspaceCandidates,
+    WorkspaceChanged,
+    WorkspaceDeleted,
     WorkspaceList,
     WorkspaceRegistered,
     WorkspaceView,
@@ -29,6 +41,22 @@ class WorkspaceExistsError(ConflictError):
     """This directory is registered already."""
 
     code = "workspace_exists"
+
+
+class WorkspaceNotFoundError(NotFoundError):
+    """There is no workspace with this id."""
+
+
+class DefaultWorkspaceError(ConflictError):
+    """The default workspace stays: whatever names no workspace works in it."""
+
+    code = "workspace_default"
+
+
+class WorkspaceInUseError(ConflictError):
+    """Something refers to this workspace."""
+
+    code = "workspace_in_use"
 
 
 @handlers.answers(ListWorkspaces)
@@ -65,6 +93,41 @@ async def register_workspace(deps: ChatDeps, command: RegisterWorkspace) -> Work
     raise WorkspaceExistsError(extra={"workspace": stored.wire()})
 
 
+@handlers.answers(PatchWorkspace)
+async def patch_workspace(deps: ChatDeps, command: PatchWorkspace) -> WorkspaceView:
+    """Rename it; the name that is stored already is no change."""
+    async with deps.outbox.transaction() as conn:
+        stored = await _locked(conn, command.workspace_id)
+        if stored.revision != command.body.revision:
+            raise RevisionConflictError(extra={"workspace": stored.wire()})
+        if stored.name == command.body.name:
+            return stored
+        renamed = await store.RENAME.one(conn, stored.id, command.body.name)
+        await deps.outbox.add(
+            conn, WorkspaceChanged(aggregate_id=renamed.id, version=renamed.revision, workspace=renamed)
+        )
+    return renamed
+
+
+@handlers.answers(DeleteWorkspace)
+async def delete_workspace(deps: ChatDeps, command: DeleteWorkspace) -> DeletedView:
+    """Forget the registration; who is about to refer to it waits for the lock, and then does not find it."""
+    async with deps.outbox.transaction() as conn:
+        stored = await _locked(conn, command.workspace_id)
+        if stored.is_default:
+            raise DefaultWorkspaceError
+        count = await sessions.COUNT_IN_WORKSPACE.value(conn, stored.id)
+        if count:
+            named = "1 session works" if count == 1 else f"{count} sessions work"
+            raise WorkspaceInUseError(
+                f"{named} in this workspace, archived ones counted. Delete them first.", extra={"sessions": count}
+            )
+        await store.DELETE.run(conn, stored.id)
+        event = WorkspaceDeleted(aggregate_id=stored.id, version=stored.revision + 1, workspace_id=stored.id)
+        await deps.outbox.add(conn, event)
+    return DeletedView(id=stored.id)
+
+
 @handlers.answers(ListWorkspaceCandidates)
 async def list_candidates(deps: ChatDeps, query: ListWorkspaceCandidates) -> WorkspaceCandidates:
     """Return what could be registered."""
@@ -89,22 +152,29 @@ async def _registered_as(deps: ChatDeps, path: str) -> str | None:
     return await asyncio.to_thread(find)
 
 
+async def _locked(conn: Connection, workspace_id: str) -> WorkspaceView:
+    stored = await store.LOCK.first(conn, workspace_id)
+    if stored is None:
+        raise WorkspaceNotFoundError
+    return stored
+
+
 async def _is_stored(conn: Connection, workspace_id: str) -> bool:
     return is_client_id(workspace_id) and await store.GET.first(conn, workspace_id) is not None
 
 
 async def workspace_for(conn: Connection, workspace_id: str | None) -> WorkspaceView:
-    """Return the named workspace, or the default one.
+    """Return the named workspace, or the default one, kept from deletion until the transaction ends.
 
     Raises:
         InvalidInputError: No such workspace; the field is `workspaceId`.
     """
     if workspace_id is None:
-        default = await store.DEFAULT.first(conn)
+        default = await store.HOLD_DEFAULT.first(conn)
         if default is None:
             raise ConfigurationError("The default workspace is missing from the database.")
         return default
-    found = await store.GET.first(conn, workspace_id)
+    found = await store.HOLD.first(conn, workspace_id)
     if found is None:
         raise InvalidInputError("There is no workspace with this id.", field="workspaceId")
     return found

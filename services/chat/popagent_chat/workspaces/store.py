@@ -33,6 +33,24 @@ BY_PATH: Final = Query(
     "select id, name, path, is_default, created_at, revision from workspaces where path = $1",
 )
 
+# Whoever is about to refer to it keeps it from being deleted until then.
+HOLD: Final = Query(WorkspaceView, f"{GET.sql} for key share")
+
+HOLD_DEFAULT: Final = Query(WorkspaceView, f"{DEFAULT.sql} for key share")
+
+LOCK: Final = Query(WorkspaceView, f"{GET.sql} for update")
+
+RENAME: Final = Query(
+    WorkspaceView,
+    """
+    update workspaces set name = $2, revision = revision + 1
+    where id = $1
+    returning id, name, path, is_default, created_at, revision
+    """,
+)
+
+DELETE: Final = Query(None, "delete from workspaces where id = $1")
+
 PATHS: Final = Query(str, "select path from workspaces")
 
 INSERT: Final = Query(

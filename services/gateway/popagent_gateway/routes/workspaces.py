@@ -1,4 +1,4 @@
-"""Workspaces: list and register."""
+"""Workspaces: list, register, rename, forget."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from popagent_gateway.asking import Bus, CommandId
+from popagent_gateway.asking import Bus, CommandId, PathId
 from popagent_gateway.bodies import JsonRoute
+from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.chat.workspaces import (
+    DeleteWorkspace,
     ListWorkspaceCandidates,
     ListWorkspaces,
+    PatchWorkspace,
+    PatchWorkspaceBody,
     RegisterWorkspace,
     RegisterWorkspaceBody,
     WorkspaceCandidates,
@@ -37,3 +41,15 @@ async def list_candidates(bus: Bus) -> WorkspaceCandidates:
 async def register_workspace(bus: Bus, body: RegisterWorkspaceBody, command_id: CommandId) -> WorkspaceView:
     """Register a directory that exists below the workspace root."""
     return await bus.ask(RegisterWorkspace(command_id=command_id, body=body))
+
+
+@router.patch("/{id}")
+async def patch_workspace(bus: Bus, id: PathId, body: PatchWorkspaceBody, command_id: CommandId) -> WorkspaceView:  # noqa: A002
+    """Rename a workspace; its folder stays where it is."""
+    return await bus.ask(PatchWorkspace(command_id=command_id, workspace_id=id, body=body))
+
+
+@router.delete("/{id}")
+async def delete_workspace(bus: Bus, id: PathId) -> DeletedView:  # noqa: A002
+    """Forget a workspace that nothing refers to; its folder stays where it is."""
+    return await bus.ask(DeleteWorkspace(workspace_id=id))

@@ -14,14 +14,14 @@ from popagent_proto.chat.models import ModelConnectionChanged
 from popagent_proto.chat.sessions import SessionChanged, SessionDeleted
 from popagent_proto.chat.settings import AgentRuntimeChanged
 from popagent_proto.chat.turns import TurnEnded, TurnStarted
-from popagent_proto.chat.workspaces import WorkspaceRegistered
+from popagent_proto.chat.workspaces import WorkspaceChanged, WorkspaceDeleted, WorkspaceRegistered
 
 # No service tells of it: the gateway watches health itself while somebody listens.
 HEALTH: Final = "health"
 TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "sessions": (SessionChanged, SessionDeleted),
     "turns": (TurnStarted, TurnEnded),
-    "workspaces": (WorkspaceRegistered,),
+    "workspaces": (WorkspaceRegistered, WorkspaceChanged, WorkspaceDeleted),
     "settings": (AgentRuntimeChanged, ModelConnectionChanged),
     "agents": (AgentChanged,),
     "hooks": (HookChanged, HookDeleted),

@@ -559,6 +559,12 @@ export interface PatchSessionBody {
   archived?: boolean | null;
 }
 
+/** Rename. */
+export interface PatchWorkspaceBody {
+  revision: number;
+  name: string;
+}
+
 /** What a client sends to register a directory that already exists below the workspace root. */
 export interface RegisterWorkspaceBody {
   name: string;
@@ -861,6 +867,30 @@ export interface WorkspaceCandidates {
   complete: boolean;
 }
 
+/** A workspace has another name. */
+export interface WorkspaceChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  workspace: WorkspaceView;
+}
+
+/** A workspace cannot be chosen any more; its folder is where it was. */
+export interface WorkspaceDeleted {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  workspaceId: string;
+}
+
 /** Workspaces by name, the default one first. */
 export interface WorkspaceList {
   nextCursor: string | null;
@@ -918,6 +948,8 @@ export interface EventBySubject {
   "popagent.chat.evt.settings-agent-runtime.v1": AgentRuntimeChanged;
   "popagent.chat.evt.turns-ended.v1": TurnEnded;
   "popagent.chat.evt.turns-started.v1": TurnStarted;
+  "popagent.chat.evt.workspaces-changed.v1": WorkspaceChanged;
+  "popagent.chat.evt.workspaces-deleted.v1": WorkspaceDeleted;
   "popagent.chat.evt.workspaces-registered.v1": WorkspaceRegistered;
 }
 
