@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import re
 import resource
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from popagent_kit import json
@@ -30,6 +32,11 @@ NICENESS: Final = 5
 # The kernel ends these first when memory runs out.
 OOM_SCORE: Final = "1000"
 STOPPED: Final = "it was stopped"
+# Behind bubblewrap's own waiting, which ends as well when we are killed: the command starts only when we say so, and we
+# say so once every process between us and it has asked the kernel to be ended with the one before it.
+_GATE: Final = ("/bin/sh", "-c", 'read -r go || exit 1; exec "$@" </dev/null', "sh")
+_FILTERED: Final = re.compile(r"^Seccomp:\s+2$", re.MULTILINE)
+TIE_POLL_S: Final = 0.0005
 
 
 class ConfinementError(DependencyError):
@@ -90,7 +97,7 @@ class Confined:
         try:
             release = confined._spawn(plan)
             async with asyncio.timeout(START_S):
-                pid = await confined._set_up()
+                pid = await confined._set_up(release)
         except TimeoutError as error:
             confined._abandon()
             raise ConfinementError(f"The sandbox was not there within {START_S:g} s.") from error
@@ -98,8 +105,7 @@ class Confined:
             confined._abandon()
             raise
         confined._watching = asyncio.create_task(confined._watch(pid), name="confined command")
-        with suppress(BrokenPipeError):  # it could not be set up; its end says why
-            os.write(release, b"\n")
+        confined._say_go(release)
         return confined
 
     @property
@@ -148,7 +154,7 @@ class Confined:
         return ended
 
     def _spawn(self, plan: Plan) -> int:
-        """Start bubblewrap, which waits for a byte on the returned descriptor before it starts the command."""
+        """Start bubblewrap; it waits for a byte on the returned descriptor, and the gate behind it for one more."""
         with ExitStack() as given:
             told, tells = self._pipe(given, readable=True)
             printed, prints = self._pipe(given, readable=True)
@@ -161,8 +167,8 @@ class Confined:
             listed = in_memory(given, "options", b"\0".join(option.encode() for option in options) + b"\0")
             # Options in a file: nobody on this machine reads the environment in a list of processes.
             self._bubblewrap = subprocess.Popen(  # noqa: S603 - our own program, with a list of arguments
-                [plan.program, "--args", str(listed), "--", *plan.command],
-                stdin=subprocess.DEVNULL,
+                [plan.program, "--args", str(listed), "--", *_GATE, *plan.command],
+                stdin=released,
                 stdout=prints,
                 stderr=prints,
                 env={},
@@ -230,20 +236,31 @@ class Confined:
             loop.remove_reader(fd)
             self._reads_on = loop.call_later(len(data) / READ_BYTES_PER_S, loop.add_reader, fd, self._read, fd)
 
-    async def _set_up(self) -> int:
-        """Return the sandbox's first process, bounded and waiting."""
+    async def _set_up(self, release: int) -> int:
+        """Return the sandbox's first process, bounded and tied to us; the command waits at the gate."""
         over = asyncio.gather(*self._gone.values(), self._drained)
         either: list[asyncio.Future[Any]] = [self._first_process, over]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if self._first_process.done():
             pid = self._first_process.result()
-            try:
+            with suppress(ProcessLookupError):
                 self._limit(pid)
-            except ProcessLookupError:
-                await over
-            else:
+                self._say_go(release)
+                await self._tied(pid, over)
                 return pid
+            await over
         raise ConfinementError(self._complaint())
+
+    @staticmethod
+    def _say_go(release: int) -> None:
+        with suppress(BrokenPipeError):  # it could not be set up; its end says why
+            os.write(release, b"\n")
+
+    @staticmethod
+    async def _tied(pid: int, over: asyncio.Future[Any]) -> None:
+        """Return when the first process waits for the others: it ties itself to bubblewrap, then takes the filter."""
+        while not (over.done() or _is_filtered(pid)):
+            await asyncio.sleep(TIE_POLL_S)
 
     def _limit(self, pid: int) -> None:
         """Bound the first process of the sandbox, whose bounds all others inherit; it waits for us meanwhile."""
@@ -311,6 +328,14 @@ class Confined:
     def _complaint(self) -> str:
         said = one_line(self.output.take().head.removeprefix("bwrap: "), 300)
         return f"The sandbox could not be set up: {said or 'bubblewrap ended without a word'}"
+
+
+def _is_filtered(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True  # it is gone, and its end says why
+    return _FILTERED.search(status) is not None
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
