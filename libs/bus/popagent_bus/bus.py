@@ -79,8 +79,9 @@ class Bus(Connection):
         await self.settle()
         if self.client.is_connected:
             await self.flush()
+        # The client calls its own closing a loss.
+        self.state.connected = False
         try:
             await self.client.close()
         except OSError as error:  # the server went away in the meantime
             log.debug("connection was over", extra={"reason": repr(error)})
-        self.state.connected = False

@@ -272,6 +272,18 @@ async def test_a_slow_request_does_not_hold_the_others(gateway: Bus, seen: list[
     assert [(await task).text for task in slow] == ["patient"] * 10
 
 
+async def test_leaving_in_order_is_no_loss_of_the_connection(
+    connect_as: ConnectAs, caplog: pytest.LogCaptureFixture
+) -> None:
+    leaving = await connect_as("scheduler")
+
+    await leaving.drain()
+    await leaving.drain()
+
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
+    assert not leaving.state.connected
+
+
 async def test_two_instances_restarted_in_turn_lose_no_request(connect_as: ConnectAs, gateway: Bus, chat: Bus) -> None:
     second = await connect_as("chat")
     slow: Handlers[None] = Handlers()

@@ -89,6 +89,8 @@ class Terminal:
     stream: IO[str] = field(default_factory=lambda: sys.stdout)
     follow: bool = True
     """Show the programs' own lines too."""
+    starting: bool = False
+    """Of those, only what may be trouble: the progress of `up` says the rest."""
 
     def __post_init__(self) -> None:
         self.colour = wants_colour(self.stream)
@@ -123,12 +125,15 @@ class Terminal:
 
     def line(self, name: str, text: str) -> None:
         """Show a program's line."""
-        if self.follow:
+        shown = readable(text)
+        if self.follow and not (self.starting and NEWS.match(shown)):
             colour = COLOURS[self.seen.setdefault(name, len(self.seen)) % len(COLOURS)]
             prefix = self.paint(f"{name:<16} |", colour)
-            for part in readable(text).splitlines() or [""]:
+            for part in shown.splitlines() or [""]:
                 self.say(f"{prefix} {part}")
 
 
+# A log line of a level below warning.
+NEWS: Final = re.compile(r"(?:DEBUG|INFO) [\w.]+: ")
 # NATS and PostgreSQL tell at length what is not for the terminal; their files keep all of it.
 ALARMING: Final = re.compile(r"PANIC: |No space left|\[ERR\]|\[FTL\]")

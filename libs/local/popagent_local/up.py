@@ -75,11 +75,13 @@ class Suite:
     async def run(self) -> int:
         """Start, serve until told to stop, stop; return the exit code."""
         self.supervisor.listen_to_signals()
+        self.terminal.starting = True
         self._in_background(self.supervisor.watch_lives, "the watch over programs")
         self.supervisor.phase("starting")
         code, error = 1, "it was cut off"
         try:
             await self._start()
+            self.terminal.starting = False
             self.supervisor.phase("ready")
             await self.supervisor.stop_requested.wait()
             code, error = 0, ""
@@ -241,6 +243,7 @@ class Suite:
         say(f"  stop   {'Ctrl-C, or ' if self.terminal.follow else ''}{command('down')}\n")
 
     async def _stop(self, error: str) -> None:
+        self.terminal.starting = False
         self.supervisor.phase("stopping", error)
         if self.supervisor.stop_requested.is_set():
             self.terminal.say("\nstopping; once more to kill")

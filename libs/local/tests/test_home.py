@@ -145,3 +145,25 @@ def test_json_lines_are_shown_as_sentences_and_everything_else_as_it_is() -> Non
         "chat             | X",
     ]
     assert readable("{not json") == "{not json"
+
+
+def test_while_it_starts_only_lines_that_may_be_trouble_are_shown() -> None:
+    stream = io.StringIO()
+    terminal = Terminal(stream, starting=True)
+    lines = [f'{{"level":"{level}","logger":"a.b","message":"m"}}' for level in ("debug", "info", "warning", "error")]
+
+    for line in [*lines, "INFO a.b: text", "WARNING a.b: text", "Traceback", "{not json", "INFO without a logger"]:
+        terminal.line("chat", line)
+    terminal.starting = False
+    terminal.line("chat", lines[1])
+
+    shown = [line.partition("| ")[2] for line in stream.getvalue().splitlines()]
+    assert shown == [
+        "WARNING a.b: m",
+        "ERROR a.b: m",
+        "WARNING a.b: text",
+        "Traceback",
+        "{not json",
+        "INFO without a logger",
+        "INFO a.b: m",
+    ]

@@ -90,11 +90,21 @@ def chats(model: str) -> bool:
 
 
 class Catalogue:
-    """The model list of one endpoint; `upstream` raises ModelError when there is none, `clock` counts seconds."""
+    """The model list of one endpoint; `upstream` raises ModelError when there is none, `clock` counts seconds.
 
-    def __init__(self, upstream: Callable[[], Upstream], *, clock: Callable[[], float] = time.monotonic) -> None:
+    For the first `starting_s` seconds a server that does not tell is taken to be starting beside us: no warning.
+    """
+
+    def __init__(
+        self,
+        upstream: Callable[[], Upstream],
+        *,
+        starting_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._upstream = upstream
         self._clock = clock
+        self._started_by = clock() + starting_s
         self._view = UNKNOWN
         self._fetched_at = -STALE_S
         self._failed_at = -PAUSE_AFTER_FAILURE_S
@@ -173,9 +183,13 @@ class Catalogue:
         self._view, self._fetched_at, self.last_error = view, self._clock(), None
 
     def _warn(self, reason: str) -> None:
-        if self._clock() - self._warned_at >= WARN_EVERY_S:
-            self._warned_at = self._clock()
-            log.warning("the model catalogue could not be read", extra={"reason": reason})
+        now = self._clock()
+        if now - self._warned_at >= WARN_EVERY_S:
+            self._warned_at = now
+            if now < self._started_by:
+                log.info("the model server is starting, its models are not known yet", extra={"reason": reason})
+            else:
+                log.warning("the model catalogue could not be read", extra={"reason": reason})
 
 
 async def fetch_models(upstream: Upstream, timeout_s: float = FETCH_TIMEOUT_S) -> CatalogueView:

@@ -113,6 +113,21 @@ async def test_a_failure_is_not_repeated_at_once_and_warned_about_once_a_minute(
     assert catalogue.last_error is not None
 
 
+async def test_a_server_that_starts_beside_us_is_no_warning_until_it_had_its_time(
+    client: ModelClient, server: ModelServer, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.models = ModelList(status=503)
+    catalogue = Catalogue(client.upstream, starting_s=120, clock=clock)
+
+    with caplog.at_level(logging.INFO, "popagent_models.catalogue"):
+        await catalogue.models()
+        clock.now += 121
+        await catalogue.models()
+    await catalogue.close()
+
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
+
+
 async def test_without_a_model_url_any_well_formed_id_passes() -> None:
     catalogue = Catalogue(ModelClient(None).upstream)
 

@@ -26,6 +26,8 @@ from popagent_telemetry import register_secret
 # A shorter key would be told half by its hint.
 HINT_CHARACTERS: Final = 4
 SHORTEST_HINTED: Final = 16
+# Weights are read from disk in a few seconds, on a busy machine in a minute.
+LOADING_S: Final = 120.0
 
 
 class ModelEndpoint:
@@ -39,9 +41,10 @@ class ModelEndpoint:
         usage: UsageSink | None = None,
         *,
         trouble: str = "",
+        starting_s: float = 0.0,
     ) -> None:
         self.client = ModelClient(at, timeouts=timeouts, admission=admission, usage=usage)
-        self.catalogue = Catalogue(self.client.upstream)
+        self.catalogue = Catalogue(self.client.upstream, starting_s=starting_s)
         self.trouble = trouble
         self.users = 0
 
@@ -79,7 +82,8 @@ class Endpoints:
         self._keyring = keyring
         given = endpoint(settings.model_url, reveal(settings.model_key)) if settings.model_url else None
         embedded = endpoint(local.url, reveal(local.key)) if local.url else None
-        self.embedded = self._made(embedded)
+        # Its program is started when we are.
+        self.embedded = self._made(embedded, starting_s=LOADING_S)
         self._given = self._made(given)
         self._nothing = self._made(None)
         self._saved = self._nothing
@@ -156,8 +160,8 @@ class Endpoints:
         redact_from_now_on(key)
         return self._made(Endpoint(connection.url, key))
 
-    def _made(self, at: Endpoint | None, trouble: str = "") -> ModelEndpoint:
-        return ModelEndpoint(at, self._timeouts, self._admission, self._usage, trouble=trouble)
+    def _made(self, at: Endpoint | None, trouble: str = "", starting_s: float = 0.0) -> ModelEndpoint:
+        return ModelEndpoint(at, self._timeouts, self._admission, self._usage, trouble=trouble, starting_s=starting_s)
 
     def _close_unused(self) -> None:
         for unused in [each for each in self._retired if each.users == 0]:

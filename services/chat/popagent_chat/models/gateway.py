@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from popagent_chat.models.choice import ModelChoice
-from popagent_chat.models.endpoints import Endpoints, ModelEndpoint
+from popagent_chat.models.endpoints import LOADING_S, Endpoints, ModelEndpoint
 from popagent_chat.models.settings import LocalModelSettings
 from popagent_chat.secrets.keyring import Keyring
 from popagent_models.catalogue import FETCH_TIMEOUT_S, FIRST_WAIT_S, CatalogueView
@@ -20,8 +20,6 @@ from popagent_models.settings import ModelSettings
 from popagent_models.usage import UsageSink
 from popagent_proto.chat.models import ConnectionSource, ModelsView
 
-# Weights are read from disk in a few seconds, on a busy machine in a minute.
-LOADING_S: Final = 120.0
 LOADING: Final = (
     "The embedded model is not ready. It loads for some seconds, on a busy machine for a minute, and is started again "
     "when it fails."
