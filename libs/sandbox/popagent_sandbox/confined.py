@@ -259,7 +259,7 @@ class Confined:
     @staticmethod
     async def _tied(pid: int, over: asyncio.Future[Any]) -> None:
         """Return when the first process waits for the others: it ties itself to bubblewrap, then takes the filter."""
-        while not (over.done() or _is_filtered(pid)):
+        while not (over.done() or _is_filtered(pid)):  # noqa: ASYNC110 - the kernel tells nobody
             await asyncio.sleep(TIE_POLL_S)
 
     def _limit(self, pid: int) -> None:
