@@ -43,7 +43,8 @@ class _Growing:
 class MessageReducer:
     """Grows one assistant message; `message` takes up a stored one where it stopped.
 
-    A transient data part enters the message only when its type is in `store_transient`.
+    A transient data part enters the message only when its type is in `store_transient`; objects of such a part are
+    deltas, which are merged with what was told before.
     """
 
     def __init__(self, message: Message | None = None, *, store_transient: Collection[str] = ()) -> None:
@@ -143,9 +144,14 @@ class MessageReducer:
         if "id" in part:
             for known in self._parts:
                 if known["type"] == part["type"] and known.get("id") == part["id"]:
-                    known["data"] = part["data"]
+                    known["data"] = self._told(known["data"], part)
                     return
         self._parts.append(part)
+
+    def _told(self, before: Json, part: Part) -> Json:
+        now = part["data"]
+        deltas = part["type"] in self.store_transient and isinstance(before, dict) and isinstance(now, dict)
+        return merge(before, now) if deltas else now
 
     # -- text and reasoning ---------------------------------------------------------------------------------------
 

@@ -125,6 +125,19 @@ def test_a_transient_part_is_kept_only_where_the_server_stores_it() -> None:
     assert parts == [{"type": "data-agentActivity", "id": "a", "data": 2}]
 
 
+def test_deltas_of_a_part_that_only_the_server_stores_are_merged_and_others_are_replaced() -> None:
+    first, second = {"state": "running", "entries": {"1": {"text": "a"}}}, {"entries": {"1": {"done": 1}, "2": {}}}
+    parts = parts_of(
+        c.data("agentActivity", first, data_id="a", transient=True),
+        c.data("agentActivity", second, data_id="a", transient=True),
+        c.data("plan", first, data_id="a"),
+        c.data("plan", second, data_id="a"),
+    )
+
+    merged = {"state": "running", "entries": {"1": {"text": "a", "done": 1}, "2": {}}}
+    assert [part["data"] for part in parts] == [merged, second]
+
+
 def test_metadata_is_merged_deeply_and_lists_are_replaced() -> None:
     base = {"a": {"b": 1, "c": [1, 2]}, "d": 1}
 
