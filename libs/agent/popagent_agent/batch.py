@@ -141,12 +141,12 @@ class ToolRunner:
                 if may and (refused := await self._refused(call, step, access)) is not None:
                     return refused
                 began_at = time.monotonic()
-                outcome = await self._tools.call_parsed(call.name, call.arguments, self._run)
+                outcome = await self._tools.call_parsed(call.name, call.arguments, self._run, call.call_id)
                 outcome = replace(outcome, took_s=time.monotonic() - began_at)
                 note_tool(current, error=outcome.error, characters=len(outcome.text))
                 if may:
                     await self._told(call, outcome)
-            if access != "read" and not outcome.error:
+            if (access != "read" and not outcome.error) or (tool is not None and tool.changes):
                 self._forget_all_but(call)
             return outcome
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from popagent_agent.ports import Emit
 from popagent_uistream import chunks
 from popagent_uistream.chunks import UNSET, Chunk, Optional
 from popagent_uistream.reducer import MessageReducer
 from popagent_uistream.state import StreamState
+
+# Sent to those who watch; the server alone keeps it with the message (SE-4).
+AGENT_ACTIVITY: Final = "agentActivity"
 
 
 class Emitter:
@@ -18,7 +21,7 @@ class Emitter:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._state = StreamState()
-        self._reducer = MessageReducer()
+        self._reducer = MessageReducer(store_transient=(f"data-{AGENT_ACTIVITY}",))
         self._open: tuple[Literal["text", "reasoning"], str] | None = None
         self._opened = 0
         self._unsettled: dict[str, None] = {}
@@ -53,6 +56,11 @@ class Emitter:
         part_id = await self._part("text", mark)
         await self.send(chunks.text_delta(part_id, text))
         await self.close_part()
+
+    async def activity(self, delegation_id: str, delta: Mapping[str, Any]) -> None:
+        """Tell what changed in a delegation; it is merged with what was told before. After the end nobody hears it."""
+        if not self._state.ended:
+            await self.send(chunks.data(AGENT_ACTIVITY, delta, data_id=delegation_id, transient=True))
 
     async def close_part(self) -> None:
         """Close the open text or reasoning, if any."""

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from popagent_agent.answer import Answer, AnswerReader
 from popagent_agent.batch import ToolRunner
@@ -17,8 +17,8 @@ from popagent_agent.prompt import Prompt, Segment, base_segments
 from popagent_agent.run_context import RunContext
 from popagent_agent.spans import note_run, run_span, step_span
 from popagent_agent.stopping import StoppedError, StopSignal
-from popagent_agent.tokens import schema_tokens
-from popagent_agent.toolset import Toolset
+from popagent_agent.tokens import added, schema_tokens, usage_metadata
+from popagent_agent.toolset import Tool, Toolset
 from popagent_models.errors import ContextOverflowError, ModelError
 from popagent_models.events import Usage
 from popagent_models.request import ModelRequest, Origin
@@ -69,7 +69,8 @@ class AgentRun:
 class TurnResult:
     """How a turn ended. `parts` are those of the message, all closed; `steps` are model calls that the ceiling counts.
 
-    `budget_exhausted` tells that the ceiling forced the answer. `error_class` is set when `finish_reason` is `error`.
+    `usage` has what delegates used besides. `budget_exhausted` tells that the ceiling forced the answer, `answered`
+    that the model wrote one at all. `error_class` is set when `finish_reason` is `error`.
     """
 
     parts: list[dict[str, Any]]
@@ -78,6 +79,16 @@ class TurnResult:
     steps: int
     budget_exhausted: bool
     error_class: str | None = None
+    answered: bool = True
+
+
+class DelegatesPort(Protocol):
+    """Those to whom the agent of a run can give work."""
+
+    usage: Usage
+
+    def tools(self, run: AgentRun, out: Emitter) -> list[Tool]:
+        """Return a tool for each of them, in order of use; what they do is told to `out`."""
 
 
 async def run_turn(
@@ -89,6 +100,7 @@ async def run_turn(
     emit: Emit,
     stop: StopSignal,
     lease: LeasePort,
+    delegates: DelegatesPort | None = None,
 ) -> TurnResult:
     """Carry out one turn and send every chunk of it, from `start` to `finish`, `abort` or `error`.
 
@@ -96,13 +108,13 @@ async def run_turn(
         LeaseLostError: The turn is not ours any more; nothing was sent after that.
     """
     out = Emitter(emit)
-    offered = tools.limited(run.context.model.max_tools)
+    offered = tools.narrowed(run.context.model.max_tools, delegates.tools(run, out) if delegates else ())
     at_once = run.context.settings.concurrent_tool_calls
     runner = ToolRunner(
         run=run.context, tools=offered, out=out, stop=stop, intents=intents, lease=lease, at_once=at_once
     )
     with run_span(run.context, run.max_steps) as current:
-        result = await _Turn(run, model, offered, runner, out, stop).run()
+        result = await _Turn(run, model, offered, runner, out, stop, delegates).run()
         note_run(current, result.usage, result.finish_reason, result.steps, result.error_class)
     return result
 
@@ -115,9 +127,11 @@ class _Turn:
     runner: ToolRunner
     out: Emitter
     stop: StopSignal
+    delegates: DelegatesPort | None = None
     usage: Usage = field(default_factory=lambda: Usage(0, 0))
     steps: int = 0
     budget_exhausted: bool = False
+    answered: bool = True
     call_ids: set[str] = field(default_factory=set)
     retried: bool = False
     objections: int = 0
@@ -243,15 +257,8 @@ class _Turn:
         )
 
     def _count(self, usage: Usage | None) -> None:
-        if usage is None:
-            return
-        self.usage = Usage(
-            self.usage.input_tokens + usage.input_tokens,
-            self.usage.output_tokens + usage.output_tokens,
-            self.usage.cached_tokens + usage.cached_tokens,
-            self.usage.reasoning_tokens + usage.reasoning_tokens,
-            self.usage.estimated or usage.estimated,
-        )
+        if usage is not None:
+            self.usage = added(self.usage, usage)
 
     async def _never_blank(self, blank: Answer) -> Answer:
         """Ask once more without tools; when that is blank too, say ourselves what happened."""
@@ -262,6 +269,7 @@ class _Turn:
                 messages = self.prompt.compose_plain(self.out.parts, self.budget, ANSWER_NOW)
                 answer = await self._read(self._request(messages, []), may_call=False)
             if not answer.text.strip():
+                self.answered = False
                 await self.out.say(self._fallback(answer))
             await self.out.finish_step()
         return answer
@@ -291,18 +299,15 @@ class _Turn:
         more: dict[str, Any] | None = None,
         error_class: str | None = None,
     ) -> TurnResult:
+        usage = added(self.usage, self.delegates.usage) if self.delegates else self.usage
         metadata = {
-            "usage": {
-                "inputTokens": self.usage.input_tokens,
-                "outputTokens": self.usage.output_tokens,
-                "cachedTokens": self.usage.cached_tokens,
-                "reasoningTokens": self.usage.reasoning_tokens,
-                "estimated": self.usage.estimated,
-            },
+            "usage": usage_metadata(usage),
             "model": self.run_data.context.route.model,
             "steps": self.steps,
             "budgetExhausted": self.budget_exhausted,
             "endReason": reason,
         }
         await self.out.end(last, {**metadata, **(more or {})}, error_text)
-        return TurnResult(self.out.parts, self.usage, reason, self.steps, self.budget_exhausted, error_class)
+        return TurnResult(
+            self.out.parts, usage, reason, self.steps, self.budget_exhausted, error_class, answered=self.answered
+        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from popagent_kit.errors import ConflictError
-from popagent_models.events import ModelEvent
+from popagent_models.events import ModelEvent, Usage
 from popagent_models.request import ModelRequest
 from popagent_uistream.chunks import Chunk
 
@@ -27,6 +27,29 @@ class ToolCall:
     call_id: str
     name: str
     arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DelegateThread:
+    """What a delegate was asked and said. Its ids are its own, and stand in the metadata of each message.
+
+    `call_id` is the call of the supervisor that made it; `state` is completed, failed or stopped.
+    """
+
+    thread_id: str
+    resource_id: str
+    agent_id: str
+    call_id: str
+    state: str
+    messages: list[dict[str, Any]]
+    usage: Usage
+
+
+class DelegateThreads(Protocol):
+    """Keeps what delegates said, apart from the chat."""
+
+    async def keep(self, thread: DelegateThread) -> None:
+        """Store it, fenced; raise LeaseLostError when it may not be. Any other failure costs the record alone."""
 
 
 class ModelPort(Protocol):

@@ -23,7 +23,17 @@ from popagent_agent.run_context import RunContext
 from popagent_agent.tokens import cut_text, message_tokens
 
 SegmentKind = Literal[
-    "instructions", "model", "overlay", "skills", "workspace", "repository", "memory", "recall", "mailbox", "clock"
+    "instructions",
+    "model",
+    "conversation",
+    "overlay",
+    "skills",
+    "workspace",
+    "repository",
+    "memory",
+    "recall",
+    "mailbox",
+    "clock",
 ]
 # A model with a smaller window reads so slowly, or holds so little, that it asks when it needs to know.
 FEWEST_FOR_BRIEF: Final = 16_000

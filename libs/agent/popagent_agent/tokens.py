@@ -1,10 +1,11 @@
-"""Token estimates, on the safe side for code and for scripts with many bytes a character."""
+"""Token counts: estimates, on the safe side for code and for scripts with many bytes a character."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from popagent_kit import json
+from popagent_models.events import Usage
 
 BYTES_PER_TOKEN: Final = 3.5
 # Role, separators and the template's own marks.
@@ -40,3 +41,25 @@ def cut_text(text: str, tokens: int) -> str:
     if line_end > len(head) // 2:
         head = head[:line_end]
     return f"{head}\n[cut: {len(text) - len(head)} of {len(text)} characters are missing. Ask for a smaller part.]"
+
+
+def added(one: Usage, other: Usage) -> Usage:
+    """Return the tokens of both; estimated when one of them is."""
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cached_tokens + other.cached_tokens,
+        one.reasoning_tokens + other.reasoning_tokens,
+        one.estimated or other.estimated,
+    )
+
+
+def usage_metadata(usage: Usage) -> dict[str, Any]:
+    """Return the tokens as a message and the activity of an agent tell them."""
+    return {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cachedTokens": usage.cached_tokens,
+        "reasoningTokens": usage.reasoning_tokens,
+        "estimated": usage.estimated,
+    }

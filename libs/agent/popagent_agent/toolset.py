@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_type_hints
 
@@ -43,7 +43,11 @@ class ToolOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model may call. `may_suspend` marks calls that can wait for somebody."""
+    """A function that a model may call. `may_suspend` marks calls that can wait for somebody.
+
+    `takes_call_id`: it is given the id of the call besides. `changes`: after it others may give other results, whatever
+    its `access` is. `longest_output` counts characters.
+    """
 
     name: str
     description: str
@@ -52,6 +56,9 @@ class Tool:
     timeout_s: float
     function: Callable[..., Awaitable[Any]]
     arguments: type[BaseModel]
+    takes_call_id: bool = False
+    changes: bool = False
+    longest_output: int = LONGEST_OUTPUT
 
     def schema(self) -> dict[str, Any]:
         """Return the tool as the model's wire format has it."""
@@ -158,9 +165,14 @@ class Toolset:
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
 
-    def limited(self, most: int) -> Toolset:
-        """Return the first `most` tools: a small model loses its way among many."""
-        return Toolset(list(self._tools.values())[:most])
+    def narrowed(self, most: int, delegates: Sequence[Tool] = ()) -> Toolset:
+        """Return the first ones of these tools and of `delegates`, `most` in all: a small model gets lost among many.
+
+        Where not all fit, delegates get half of the places, and whatever these tools leave free.
+        """
+        for_delegates = min(len(delegates), max(most // 2, most - len(self._tools)))
+        own = list(self._tools.values())[: most - for_delegates]
+        return Toolset([*own, *delegates[:for_delegates]])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -197,7 +209,9 @@ class Toolset:
         tool = self._tools.get(name)
         return arguments if tool is None else tool.repaired(arguments)
 
-    async def call_parsed(self, name: str, arguments: dict[str, Any], run: RunContext) -> ToolOutcome:
+    async def call_parsed(
+        self, name: str, arguments: dict[str, Any], run: RunContext, call_id: str = ""
+    ) -> ToolOutcome:
         """Carry out a call whose arguments are parsed; as `call` otherwise."""
         tool = self._tools.get(name)
         if tool is None:
@@ -210,6 +224,8 @@ class Toolset:
             checked = tool.checked(arguments)
         except ToolArgumentsError as error:
             return ToolOutcome(str(error), error=True)
+        if tool.takes_call_id:
+            checked["call_id"] = call_id
         return await _carried_out(tool, checked, run)
 
 
@@ -217,14 +233,14 @@ async def _carried_out(tool: Tool, arguments: dict[str, Any], run: RunContext) -
     try:
         async with asyncio.timeout(tool.timeout_s):
             result = await tool.function(run, **arguments)
-        return ToolOutcome(_bounded(_as_text(result)))
+        return ToolOutcome(_bounded(_as_text(result), tool.longest_output))
     except LeaseLostError:
         raise
     except TimeoutError:
         log.warning("tool timed out", extra={"tool": tool.name, "timeout_s": tool.timeout_s})
         return ToolOutcome(f"{tool.name} did not finish within {tool.timeout_s:g} s.", error=True)
     except AppError as error:
-        return ToolOutcome(_bounded(error.message), error=True)
+        return ToolOutcome(_bounded(error.message, LONGEST_OUTPUT), error=True)
     except Exception:
         log.exception("tool failed", extra={"tool": tool.name})
         return ToolOutcome(f"{tool.name} failed on our side; the same call will fail again.", error=True)
@@ -244,12 +260,12 @@ def _as_json(item: Any) -> Any:
     return item.model_dump(mode="json", by_alias=True) if isinstance(item, BaseModel) else item
 
 
-def _bounded(text: str) -> str:
-    """An outcome is stored, published and shown to a model: no credential, no more than LONGEST_OUTPUT characters."""
+def _bounded(text: str, most: int) -> str:
+    """An outcome is stored, published and shown to a model: no credential, no more than `most` characters."""
     text = redact(text)
-    if len(text) <= LONGEST_OUTPUT:
+    if len(text) <= most:
         return text
-    return f"{text[:LONGEST_OUTPUT]}\n[cut: {len(text) - LONGEST_OUTPUT} more characters]"
+    return f"{text[:most]}\n[cut: {len(text) - most} more characters]"
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from popagent_agent.loop import AgentRun, TurnResult, run_turn
+from popagent_agent.loop import AgentRun, DelegatesPort, TurnResult, run_turn
 from popagent_agent.ports import ToolCall
 from popagent_agent.run_context import AgentProfile, RunContext, WorkspacePolicy
 from popagent_agent.stopping import StopSignal
@@ -144,6 +144,7 @@ class Turn:
     intents: Intents = field(default_factory=Intents)
     lease: Lease = field(default_factory=Lease)
     stop: StopSignal = field(default_factory=StopSignal)
+    delegates: DelegatesPort | None = None
     chunks: list[Chunk] = field(default_factory=list)
     on_chunk: Callable[[Chunk], None] = lambda _: None
 
@@ -163,6 +164,7 @@ class Turn:
             emit=self.emit,
             stop=self.stop,
             lease=self.lease,
+            delegates=self.delegates,
         )
 
     @property
@@ -178,6 +180,7 @@ class Kit:
     calls = staticmethod(calls)
     user = staticmethod(user)
     context = staticmethod(context)
+    model = ScriptedModel
     reminder = REMINDER
     settings = SETTINGS
 

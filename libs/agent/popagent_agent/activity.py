@@ -1,0 +1,127 @@
+"""What a specialist does, for those who watch and for the stored message: small deltas, bounded in all.
+
+Data of a `data-agentActivity` part, whose id is the delegating call; each chunk holds only what changed, and objects
+merge deeply: `agentId`, `agentName`, `model`, `threadId`, `task`, `maxSteps`, `state` (running, completed, failed,
+stopped), `steps`, `entries` by number, `omitted` (entries that were not told), and at the end `usage`, `durationMs` and
+`budgetExhausted`. An entry is a piece of text `{kind: "text", step, text}`, pieces of one step belong together, or a
+call `{kind: "call", step, tool, input, state, durationMs}`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Literal
+
+from popagent_agent.run_context import RunContext
+from popagent_agent.tokens import usage_metadata
+from popagent_kit import json
+from popagent_kit.text import excerpt, one_line
+from popagent_models.events import Usage
+from popagent_telemetry import redact
+from popagent_uistream.chunks import Chunk
+
+DelegationState = Literal["completed", "failed", "stopped"]
+Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+MOST_ENTRIES: Final = 200
+TEXT_PIECE: Final = 240
+MOST_TEXT: Final = 12_000
+TASK_CHARACTERS: Final = 600
+INPUT_CHARACTERS: Final = 200
+CALL_ENDS: Final = {
+    "tool-output-available": "done",
+    "tool-output-error": "failed",
+    "tool-output-denied": "failed",
+    "tool-input-error": "failed",
+}
+
+
+class Activity:
+    """Follows the chunks of one delegated run, and tells of them through `tell`."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._began_at = time.monotonic()
+        self._steps = 0
+        self._entries = 0
+        self._omitted = 0
+        self._text = ""
+        self._told_text = 0
+        self._calls: dict[str, str] = {}
+
+    async def begin(self, run: RunContext, task: str, max_steps: int) -> None:
+        """Tell who begins with what."""
+        await self._tell(
+            {
+                "agentId": run.agent.id,
+                "agentName": run.agent.name,
+                "model": run.route.model,
+                "threadId": run.thread_id,
+                "task": excerpt(redact(task), TASK_CHARACTERS),
+                "maxSteps": max_steps,
+                "state": "running",
+                "steps": 0,
+            }
+        )
+
+    async def take(self, chunk: Chunk) -> None:
+        """Take the next chunk of the run."""
+        kind = chunk["type"]
+        if kind == "start-step":
+            self._steps += 1
+            await self._tell({"steps": self._steps})
+        elif kind == "text-delta":
+            self._text += chunk["delta"]
+            if len(self._text) >= TEXT_PIECE:
+                await self._tell_text()
+        elif kind == "text-end":
+            await self._tell_text()
+        elif kind == "tool-input-available":
+            await self._call_begun(chunk)
+        elif kind in CALL_ENDS:
+            await self._call_ended(chunk)
+
+    async def end(self, state: DelegationState, usage: Usage, *, budget_exhausted: bool) -> None:
+        """Tell how it ended."""
+        await self._tell(
+            {
+                "state": state,
+                "usage": usage_metadata(usage),
+                "durationMs": round((time.monotonic() - self._began_at) * 1_000),
+                "budgetExhausted": budget_exhausted,
+                **({"omitted": self._omitted} if self._omitted else {}),
+            }
+        )
+
+    async def _tell_text(self) -> None:
+        text, self._text = self._text[: MOST_TEXT - self._told_text], ""
+        if not text.strip():
+            return
+        self._told_text += len(text)
+        await self._entry({"kind": "text", "text": text})
+
+    async def _call_begun(self, chunk: Chunk) -> None:
+        given = one_line(redact(json.dumps(chunk["input"]).decode()), INPUT_CHARACTERS)
+        number = await self._entry({"kind": "call", "tool": chunk["toolName"], "input": given, "state": "running"})
+        if number is not None:
+            self._calls[chunk["toolCallId"]] = number
+
+    async def _call_ended(self, chunk: Chunk) -> None:
+        ended = {"state": CALL_ENDS[chunk["type"]]}
+        number = self._calls.pop(chunk["toolCallId"], None)
+        if number is not None:
+            took = chunk.get("toolMetadata") or {}
+            await self._tell({"entries": {number: ended | took}})
+        elif chunk["type"] == "tool-input-error":
+            await self._entry({"kind": "call", "tool": chunk["toolName"], "input": "", **ended})
+
+    async def _entry(self, entry: dict[str, Any]) -> str | None:
+        """Tell a new entry and return its number, None when there are enough."""
+        if self._entries >= MOST_ENTRIES:
+            self._omitted += 1
+            return None
+        self._entries += 1
+        number = str(self._entries)
+        await self._tell({"entries": {number: {"step": self._steps, **entry}}})
+        return number

@@ -1,0 +1,134 @@
+"""What a specialist is given, and what comes back of it: bounds of the run's settings, applied without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from popagent_agent.hooks import Hooks
+from popagent_agent.messages import UIMessage
+from popagent_agent.ports import ToolCall
+from popagent_agent.prompt import Segment, Stability
+from popagent_agent.run_context import AgentProfile, RunContext
+from popagent_agent.tokens import cut_text, estimate_tokens
+from popagent_kit.ids import new_id
+from popagent_models.errors import ModelConfigurationError
+from popagent_proto.chat.settings import AgentRuntimeView
+from popagent_telemetry import redact
+
+# Of a specialist's window, for the conversation that it was not part of.
+CONVERSATION_SHARE: Final = 8
+SHORTEST_MESSAGE_TOKENS: Final = 40
+CONVERSATION: Final = (
+    "What was said before, oldest first, so that you know what this is about. Your task stands below it."
+)
+ROLES: Final = frozenset({"user", "assistant"})
+PERSON: Final = "Person"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a message says, without its tool calls."""
+
+    role: str
+    text: str
+
+
+def context_slice(messages: Iterable[UIMessage], most: int) -> list[Said]:
+    """Return the newest `most` messages that say something, up to the last one of the person."""
+    said = [Said(message["role"], _text(message)) for message in messages if message["role"] in ROLES]
+    tail = [each for each in said if each.text][-most:] if most else []
+    while tail and tail[-1].role == "assistant":
+        tail.pop()
+    return tail
+
+
+def conversation(said: Sequence[Said], supervisor: str, tokens: int) -> list[Segment]:
+    """Return the messages as a text of about `tokens` at most, of which the oldest go first; nothing for nothing."""
+    told: list[str] = []
+    left = tokens
+    for each in reversed(said):
+        if left < SHORTEST_MESSAGE_TOKENS:
+            break
+        speaker = supervisor if each.role == "assistant" else PERSON
+        text = f"{speaker}: {cut_text(each.text, max(SHORTEST_MESSAGE_TOKENS, min(left, tokens // 2)))}"
+        left -= estimate_tokens(text)
+        told.append(text)
+    if not told:
+        return []
+    return [Segment("conversation", "\n\n".join([CONVERSATION, *reversed(told)]), Stability.TURN)]
+
+
+def specialist_context(run: RunContext, agent: AgentProfile, instructions: str | None) -> RunContext:
+    """Return the run's context for a specialist: its own rights, model and thread, and nobody to delegate to.
+
+    Raises:
+        ModelConfigurationError: No model was found for it when the run began.
+    """
+    route, model = agent.route, agent.model
+    if route is None or model is None:
+        raise ModelConfigurationError(f"No model was found for {agent.id} when this run began.")
+    if instructions and instructions.strip():
+        agent = replace(agent, instructions=f"{agent.instructions}\n\n{instructions.strip()}")
+    has_files = run.workspace is not None and agent.workspace_access != "none"
+    return replace(
+        run,
+        agent=agent,
+        route=route,
+        model=model,
+        workspace=replace(run.workspace, access=agent.workspace_access) if has_files and run.workspace else None,
+        policy=run.policy.of_specialist(agent.workspace_access),
+        hooks=SpecialistHooks(run.hooks),
+        agents=(),
+        thread_id=new_id(),
+        resource_id=new_id(),
+    )
+
+
+def capped_steps(asked: int | None, settings: AgentRuntimeView) -> int:
+    """Return how many steps a specialist gets: what was asked for, never more than its own ceiling."""
+    return min(asked or settings.specialist_max_steps, settings.specialist_max_steps)
+
+
+def last_text(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the last step that says something says; what was said on the way to it stays behind."""
+    steps: list[list[str]] = [[]]
+    for part in parts:
+        if part["type"] == "step-start":
+            steps.append([])
+        elif part["type"] == "text" and part["text"].strip():
+            steps[-1].append(part["text"])
+    return "\n\n".join(next((step for step in reversed(steps) if step), []))
+
+
+def bounded_result(text: str, settings: AgentRuntimeView) -> str:
+    """Return the result as the supervisor reads it; a credential is gone before it could be cut in two."""
+    text = redact(text.strip())
+    most = settings.delegation_result_characters
+    return text if len(text) <= most else f"{text[:most].rstrip()}\n\n{settings.delegation_truncation_text}"
+
+
+class SpecialistHooks:
+    """The run's hooks for one of its specialists, whose last word is a result and not an answer to the person."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
+
+    async def before_tool(self, agent_id: str, call: ToolCall) -> str | None:
+        """Ask the run's hooks."""
+        return await self._hooks.before_tool(agent_id, call)
+
+    async def after_tool(self, agent_id: str, call: ToolCall, text: str, *, error: bool) -> None:
+        """Tell the run's hooks."""
+        await self._hooks.after_tool(agent_id, call, text, error=error)
+
+    async def before_end(self, text: str) -> str | None:
+        """Let it be: hooks object to answers alone."""
+        del text
+        return None
+
+
+def _text(message: UIMessage) -> str:
+    texts = [part["text"] for part in message["parts"] if part["type"] == "text" and part["text"].strip()]
+    return "\n\n".join(texts).strip()
