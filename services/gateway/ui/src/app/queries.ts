@@ -126,6 +126,8 @@ export function follow(heard: Heard): void {
         drop(heard.event.sessionId);
         break;
       case "workspaces-registered":
+      case "workspaces-changed":
+      case "workspaces-deleted":
         void client.invalidateQueries({ queryKey: workspacesQuery.queryKey });
         break;
       case "agents-changed":
