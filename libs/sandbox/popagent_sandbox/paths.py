@@ -40,8 +40,14 @@ def relative_parts(path: str, roots: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def refuse_new_name(parts: Iterable[str]) -> None:
-    """Raise PathRefusedError for names that would look like others: invisible and direction-changing characters."""
+    """Raise PathRefusedError for a name that would mean something else elsewhere, or look like another one."""
     for name in parts:
+        if "\\" in name:
+            raise PathRefusedError(f"{shown(name)} holds a backslash. Separate the names of a path with '/'.")
+        if name == "~":
+            raise PathRefusedError("'~' means nothing here. Paths are relative to the workspace.")
+        if name != name.strip():
+            raise PathRefusedError(f"{shown(name)} begins or ends with a blank. Use plain names.")
         if any(unicodedata.category(char) == "Cf" and char not in _JOINERS for char in name):
             raise PathRefusedError(f"{shown(name)} holds characters that cannot be seen. Use plain names.")
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import multiprocessing
 import os
 import resource
@@ -22,6 +23,7 @@ from popagent_sandbox.errors import (
     WriteFailedError,
 )
 from popagent_sandbox.ledger import ReadLedger
+from popagent_sandbox.listing import list_folder
 from popagent_sandbox.making import make_folder
 from popagent_sandbox.reading import read_text
 from popagent_sandbox.writing import edit_text, write_text
@@ -172,6 +174,35 @@ def test_a_file_that_somebody_changes_while_it_is_edited_is_left_as_it_is(
 
     assert (root / "README.md").read_text() == "somebody else's\n"
     assert not [name for name in os.listdir(root) if name.endswith(".tmp")]
+
+
+def _write_in_turns(root: Path, texts: tuple[str, str]) -> None:
+    reads = ReadLedger()
+    with ContainedFolder(root) as folder:
+        reads.wrote("README.md", hashlib.sha256((root / "README.md").read_bytes()).hexdigest(), whole=True)
+        while True:
+            for text in texts:
+                write_text(folder, "README.md", text, reads)
+
+
+@pytest.mark.timeout(60)
+def test_a_writer_that_is_killed_leaves_the_old_file_or_the_new_one(root: Path, folder: ContainedFolder) -> None:
+    texts = ("a" * 300_000 + "\n", "b" * 300_000 + "\n")
+    (root / "README.md").write_text(texts[0])
+    seen = set()
+
+    for _ in range(4):
+        writer = multiprocessing.get_context("fork").Process(target=_write_in_turns, args=(root, texts))
+        writer.start()
+        inode = (root / "README.md").stat().st_ino
+        while (root / "README.md").stat().st_ino == inode:
+            assert writer.is_alive()
+        writer.kill()
+        writer.join()
+        seen.add((root / "README.md").read_text())
+
+    assert seen <= set(texts)
+    assert [entry.path for entry in list_folder(folder).entries] == ["src", "AGENTS.md", "README.md", "package.json"]
 
 
 def _changes_that_went_through(folder: ContainedFolder, reads: ReadLedger, number: int) -> int:
