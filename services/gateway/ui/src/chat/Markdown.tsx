@@ -1,21 +1,26 @@
 import { type ComponentProps, type ReactElement, memo, useRef } from "react";
+import { flushSync } from "react-dom";
+import { createRoot } from "react-dom/client";
 import { Streamdown, type StreamdownProps, defaultRemarkPlugins } from "streamdown";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
 import { visible } from "../ui/visible";
+import { Raw } from "./Plain";
 import { type Pieces, cut } from "./pieces";
 import { isTangled } from "./tangled";
+import { usePaced } from "./usePaced";
 
 // What a model writes is never HTML: tags are shown as the text they are, and nothing is loaded from anywhere.
 const SCHEMES = /^(https?:|mailto:|#)/i;
 
 /** Markdown as it grows; only the last open block is parsed again. */
 const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean }) {
+  const root = useRef<HTMLDivElement>(null);
   const known = useRef<Pieces | null>(null);
-  known.current = cut(text, known.current);
+  known.current = cut(usePaced(text, isGrowing, root), known.current);
   const { pieces } = known.current;
   return (
-    <div className="prose">
+    <div className="prose" ref={root}>
       {pieces.map((piece, index) => (
         // A piece never moves to another place.
         <Piece key={index} text={piece} isGrowing={isGrowing && index === pieces.length - 1} />
@@ -25,13 +30,7 @@ const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isG
 });
 
 const Piece = memo(function Piece({ text, isGrowing }: { text: string; isGrowing: boolean }) {
-  if (isTangled(text)) {
-    return (
-      <p className="raw" dir="auto">
-        {visible(text)}
-      </p>
-    );
-  }
+  if (isTangled(text)) return <Raw text={text} />;
   return (
     <Streamdown
       className="piece"
@@ -52,6 +51,24 @@ const Piece = memo(function Piece({ text, isGrowing }: { text: string; isGrowing
 });
 
 export default Markdown;
+
+// Every construct that is common, one at a time.
+const SAMPLES = [
+  "## One\n\nA *few* words with **weight**, `code` and [an address](https://example.com).",
+  "1. One\n2. Two\n   - three\n\n> Four",
+  "| a | b |\n|---|---|\n| 1 | 2 |",
+  "```text\none\n```",
+];
+
+/** Draws samples out of sight, so that what draws the first answer was compiled before; yields after each. */
+export function* rehearse(): Generator<void> {
+  for (const text of SAMPLES) {
+    const root = createRoot(document.createElement("div"));
+    flushSync(() => root.render(<Markdown text={text} isGrowing={false} />));
+    root.unmount();
+    yield;
+  }
+}
 
 interface Node {
   type: string;

@@ -26,6 +26,7 @@ test.each([
   ["emphasis", "~~a~~ ".repeat(20_000)],
   ["a deep list", Array.from({ length: 300 }, (_, depth) => `${"  ".repeat(depth)}- x`).join("\n")],
   ["a deep quote", `${">".repeat(2_000)} deep`],
+  ["a paragraph of many lines", "line\n".repeat(20_000)],
   ["a huge table", `${"|a".repeat(300)}|\n`.repeat(60)],
 ])("%s are shown as they are written", (_, text) => {
   expect(isTangled(text)).toBe(true);

@@ -2,6 +2,7 @@
 const MOST_MARKS = 1_500;
 const MOST_CELLS = 4_000;
 const MOST_EMPHASIS = 6_000;
+const LONGEST_BLOCK = 40_000;
 const DEEPEST_INDENT = 80;
 const DEEPEST_QUOTE = 50;
 
@@ -17,6 +18,7 @@ export function isTangled(text: string): boolean {
   if (DEEP.test(prose)) return true;
   return prose.split(BLANK).some((block) => {
     if (block.length < MOST_MARKS) return false;
+    if (block.length > LONGEST_BLOCK) return true;
     let brackets = 0;
     let cells = 0;
     let emphasis = 0;
