@@ -48,7 +48,7 @@ PROBE: Final = """
 })();
 """
 
-STAMP: Final = "document.querySelector('.turn:last-child footer.stamp b')"
+STAMP: Final = "document.querySelector('.turns:last-child .turn:last-child footer.stamp b')"
 
 
 @dataclass

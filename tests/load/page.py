@@ -133,7 +133,7 @@ async def measure_long_chat(browser: Browser, suite: Suite, counts: Counts, figu
         async with open_tab(browser, suite) as tab:
             await tab.settled()
             await tab.forget()
-            waits.append(await click_chat(tab, session, f"document.querySelector('#m-{last} div.prose')"))
+            waits.append(await click_chat(tab, session, f"document.querySelector('#m-{last} .prose:not(.plain)')"))
             if attempt == counts.opens - 1:
                 opening = await tab.seen("tasks")
                 await tab.forget()
@@ -215,7 +215,7 @@ async def measure_slow_texts(browser: Browser, suite: Suite, names: list[str], f
             await talk.chat("Show it.", session)
         async with open_tab(browser, suite) as tab:
             await tab.settled()
-            shown = await click_chat(tab, session, "document.querySelector('.answer:has(footer.stamp) div.prose')")
+            shown = await click_chat(tab, session, "document.querySelector('.answer:has(footer.stamp) .prose:not(.plain)')")
             await tab.page.locator('.pane a[href="/chat/new"]').click()
             await tab.forget()
             suite.model.script(Reply(text=texts[name], chunks=20, token_delay_s=0.05))

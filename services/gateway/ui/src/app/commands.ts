@@ -80,11 +80,12 @@ export function listenForKeys(): () => void {
   let firstAt = 0;
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.defaultPrevented || event.isComposing || ["Control", "Shift", "Alt", "Meta"].includes(event.key)) return;
-    // What lies behind a sheet gets no keys: Escape is the sheet's, whatever the screen would do with it.
-    if (document.querySelector("dialog[open]")) return;
     const pressed = chord(event);
     const isPlain = !pressed.includes("+") && event.key.length === 1;
     if (isPlain && (isTyping(event.target) || !lettersAreOn())) return;
+    // What lies behind a sheet gets no keys: Escape is the sheet's, whatever the screen would do with it.
+    // Looked for last: in a long chat that takes longer than drawing what was typed.
+    if (document.querySelector("dialog[open]")) return;
     const pair = first && performance.now() - firstAt < PAIR_MS ? `${first} ${pressed}` : "";
     const found =
       registered.findLast((command) => pair && command.keys === pair) ??

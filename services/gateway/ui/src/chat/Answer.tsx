@@ -1,4 +1,4 @@
-import { Component, type ReactNode, Suspense, memo, useId, useState } from "react";
+import { Component, type ReactNode, memo, useContext, useId, useState } from "react";
 import { Link } from "wouter";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
@@ -6,10 +6,12 @@ import { type State, StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import { clock, count, duration, exactly, plural } from "../ui/words";
 import { Branches } from "./Branches";
+import { ChangeButton } from "./ChangeButton";
 import { Elapsed } from "./Elapsed";
 import { ToolLine } from "./ToolLine";
 import { LateMarkdown } from "./loadMarkdown";
 import { Plain } from "./Plain";
+import { MayChange } from "./mayChange";
 import { type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
 
 export interface AnswerActions {
@@ -23,13 +25,11 @@ export const Answer = memo(function Answer({
   message,
   isLive,
   isLast,
-  canChange,
   actions,
 }: {
   message: Message;
   /** It is being written now. */
   isLive: boolean;
-  canChange: boolean;
   isLast: boolean;
   actions: AnswerActions;
 }) {
@@ -56,7 +56,7 @@ export const Answer = memo(function Answer({
       {parts.map(({ part, index }) => (
         <PartView key={index} part={part} isGrowing={isLive && index === lastIndex} />
       ))}
-      {isLive ? <Working parts={message.parts} /> : <Stamp message={message} isLast={isLast} canChange={canChange} actions={actions} />}
+      {isLive ? <Working parts={message.parts} /> : <Stamp message={message} isLast={isLast} actions={actions} />}
     </article>
   );
 });
@@ -72,9 +72,7 @@ function PartView({ part, isGrowing }: { part: Part; isGrowing: boolean }) {
     return (
       <div className="event">
         <PlainWhenBroken text={part.text}>
-          <Suspense fallback={<Plain text={part.text} />}>
-            <LateMarkdown text={part.text} isGrowing={isGrowing} />
-          </Suspense>
+          <LateMarkdown text={part.text} isGrowing={isGrowing} />
         </PlainWhenBroken>
       </div>
     );
@@ -146,12 +144,10 @@ const ENDINGS: Record<string, { state: State; words: string; tone: string }> = {
 function Stamp({
   message,
   isLast,
-  canChange,
   actions,
 }: {
   message: Message;
   isLast: boolean;
-  canChange: boolean;
   actions: AnswerActions;
 }) {
   const meta = message.metadata ?? {};
@@ -193,19 +189,14 @@ function Stamp({
           ))}
         </p>
         <span className="line actions">
-          {meta.siblings && <Branches id={message.id} siblings={meta.siblings} canSwitch={canChange} onSwitch={actions.switchTo} />}
+          {meta.siblings && <Branches id={message.id} siblings={meta.siblings} onSwitch={actions.switchTo} />}
           {textOf(message) && <CopyButton text={textOf(message)} label="Copy the answer" />}
-          <button
-            type="button"
-            className="btn plain dense"
+          <ChangeButton
+            label={again}
             title="Write this answer again, beside this one"
-            aria-label={again}
-            disabled={!canChange}
+            icon="retry"
             onClick={() => actions.regenerate(message.id)}
-          >
-            <Icon name="retry" />
-            <span className="btn-label">{again}</span>
-          </button>
+          />
         </span>
       </footer>
       {meta.error && (
@@ -230,15 +221,22 @@ function Stamp({
       {meta.endReason === "length" && (
         <p className="reason is-wait">The model reached its limit of length. Ask it to go on.</p>
       )}
-      {isLast && canChange && (meta.state === "stopped" || meta.state === "interrupted") && (
-        <p className="reason">
-          {!isWhole && textOf(message) ? "What it wrote is kept. " : ""}
-          <button type="button" className="btn dense" onClick={actions.goOn}>
-            <Icon name="retry" />
-            Continue
-          </button>
-        </p>
+      {isLast && (meta.state === "stopped" || meta.state === "interrupted") && (
+        <GoOn isPart={!isWhole && textOf(message) !== ""} onClick={actions.goOn} />
       )}
     </div>
+  );
+}
+
+function GoOn({ isPart, onClick }: { isPart: boolean; onClick: () => void }) {
+  if (!useContext(MayChange)) return null;
+  return (
+    <p className="reason">
+      {isPart ? "What it wrote is kept. " : ""}
+      <button type="button" className="btn dense" onClick={onClick}>
+        <Icon name="retry" />
+        Continue
+      </button>
+    </p>
   );
 }

@@ -1,18 +1,18 @@
+import { useContext } from "react";
 import { Icon } from "../ui/Icon";
+import { MayChange } from "./mayChange";
 
 /** Which of several answers, or wordings of a question, is shown; the others are one step away. */
 export function Branches({
   id,
   siblings,
-  canSwitch,
   onSwitch,
 }: {
   id: string;
   siblings: string[];
-  /** Not while a turn runs. */
-  canSwitch: boolean;
   onSwitch: (messageId: string) => void;
 }) {
+  const canSwitch = useContext(MayChange);
   const at = siblings.indexOf(id);
   if (siblings.length < 2 || at < 0) return null;
   const step = (by: number, name: "left" | "right", label: string) => {

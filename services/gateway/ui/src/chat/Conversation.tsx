@@ -34,7 +34,13 @@ export function Conversation({
   onBegun: () => void;
 }) {
   const state = useSyncExternalStore(session.watch, session.snapshot);
-  const { messages, status } = useChat({ chat: session.chat, throttle: THROTTLE_MS });
+  const { status } = useChat({ chat: session.chat, throttle: THROTTLE_MS });
+  // What the hook returned may be older than the session, which says where to begin.
+  const loaded = session.chat.messages;
+  const from = session.firstDrawn(loaded);
+  const messages = useMemo(() => (from ? loaded.slice(from) : loaded), [loaded, from]);
+  const hasOlder = from > 0 || state.hasOlder;
+  useEffect(() => () => session.drawEndOnly(), [session]);
   const runs = state.summary?.runningTurnId != null || status === "submitted" || status === "streaming";
   const isOutOfReach = state.isCut && status !== "streaming";
   // What is kept on this device for this chat.
@@ -66,10 +72,11 @@ export function Conversation({
       const said = words.trim();
       if (!said || session.isBusy) return false;
       stick.pin();
-      void session.send(said, { model, workspaceId: state.summary ? null : workspaceId }, edits);
+      // Asked of the session: this changes as seldom as it can, for every message is drawn again when it does.
+      void session.send(said, { model, workspaceId: session.state.summary ? null : workspaceId }, edits);
       return true;
     },
-    [session, model, workspaceId, state.summary, stick.pin],
+    [session, model, workspaceId, stick.pin],
   );
 
   // Only what was taken has an address.
@@ -175,8 +182,8 @@ export function Conversation({
           {state.phase === "ready" && messages.length === 0 && !runs && (
             <Welcome onAsk={(words) => void send(words)} workspaceId={state.summary?.workspaceId ?? workspaceId} />
           )}
-          <HoldPlace first={messages[0]?.id} hasOlder={state.hasOlder} scroller={scroller}>
-            {state.hasOlder && <Older session={session} first={messages[0]?.id} scroller={scroller} />}
+          <HoldPlace first={messages[0]?.id} hasOlder={hasOlder} scroller={scroller}>
+            {hasOlder && <Older session={session} first={messages[0]?.id} scroller={scroller} />}
             <Transcript messages={messages} isRunning={runs} isArchived={isArchived} actions={actions} />
           </HoldPlace>
           {runs && messages.at(-1)?.role === "user" && <Waiting />}

@@ -36,6 +36,11 @@ export function Older({
     seen.observe(target);
     return () => seen.disconnect();
   }, [load, scroller, first]);
+  useEffect(() => {
+    if (!("requestIdleCallback" in window)) return; // Safari: what is near is drawn all the same
+    const idle = requestIdleCallback(() => session.drawSpare());
+    return () => cancelIdleCallback(idle);
+  }, [session, first]);
   return (
     <div ref={mark} className="older">
       {failed ? (

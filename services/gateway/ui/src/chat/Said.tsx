@@ -1,9 +1,9 @@
 import { memo, useEffect, useRef, useState } from "react";
 import { CopyButton } from "../ui/CopyButton";
-import { Icon } from "../ui/Icon";
 import { visible } from "../ui/visible";
 import { clock, exactly } from "../ui/words";
 import { Branches } from "./Branches";
+import { ChangeButton } from "./ChangeButton";
 import { type Message, textOf } from "./messages";
 
 export interface SaidActions {
@@ -14,11 +14,9 @@ export interface SaidActions {
 /** What the person said: as it was typed, never interpreted. */
 export const Said = memo(function Said({
   message,
-  canEdit,
   actions,
 }: {
   message: Message;
-  canEdit: boolean;
   actions: SaidActions;
 }) {
   const [editing, setEditing] = useState(false);
@@ -46,20 +44,16 @@ export const Said = memo(function Said({
             {clock(createdAt)}
           </time>
         )}
-        {siblings && <Branches id={message.id} siblings={siblings} canSwitch={canEdit} onSwitch={actions.switchTo} />}
+        {siblings && <Branches id={message.id} siblings={siblings} onSwitch={actions.switchTo} />}
         <span className="line end quiet">
           <CopyButton text={text} label="Copy what you said" />
-          <button
-            type="button"
-            className="btn plain dense"
-            disabled={!canEdit || editing}
+          <ChangeButton
+            label="Edit"
             title="Change it and go on from here; this version stays"
-            aria-label="Edit"
+            icon="pen"
+            disabled={editing}
             onClick={() => setEditing(true)}
-          >
-            <Icon name="pen" />
-            <span className="btn-label">Edit</span>
-          </button>
+          />
         </span>
       </footer>
     </article>

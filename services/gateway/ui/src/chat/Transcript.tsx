@@ -1,7 +1,9 @@
-import { memo } from "react";
+import { memo, useRef, useState } from "react";
 import { Answer, type AnswerActions } from "./Answer";
 import { Said, type SaidActions } from "./Said";
-import type { Message } from "./messages";
+import { grouped } from "./grouped";
+import { MayChange } from "./mayChange";
+import { type Message, heightOf } from "./messages";
 
 export type TranscriptActions = AnswerActions & SaidActions;
 
@@ -17,12 +19,38 @@ export const Transcript = memo(function Transcript({
   isArchived: boolean;
   actions: TranscriptActions;
 }) {
-  const last = messages.at(-1);
+  const begins = useRef(new Set<string>());
+  const groups = grouped(messages, begins.current);
   return (
-    <>
+    <MayChange value={!isRunning && !isArchived}>
+      {groups.map((group, index) => {
+        const isEnd = index === groups.length - 1;
+        return (
+          <Turns key={group[0]?.id} messages={group} isEnd={isEnd} isRunning={isEnd && isRunning} actions={actions} />
+        );
+      })}
+    </MayChange>
+  );
+});
+
+interface Neighbours {
+  messages: Message[];
+  /** The last message is the last one of all. */
+  isEnd: boolean;
+  isRunning: boolean;
+  actions: TranscriptActions;
+}
+
+/** Messages that the browser leaves out together while they are far away. */
+const Turns = memo(function Turns({ messages, isEnd, isRunning, actions }: Neighbours) {
+  // Their height until they were laid out once.
+  const [guess] = useState(() => `auto ${Math.round(messages.reduce((sum, message) => sum + heightOf(message), 0))}px`);
+  const last = isEnd ? messages.at(-1) : null;
+  return (
+    <div className="turns" style={{ containIntrinsicBlockSize: guess }}>
       {messages.map((message) =>
         message.role === "user" ? (
-          <Said key={message.id} message={message} canEdit={!isRunning && !isArchived} actions={actions} />
+          <Said key={message.id} message={message} actions={actions} />
         ) : (
           <Answer
             key={message.id}
@@ -30,11 +58,21 @@ export const Transcript = memo(function Transcript({
             isLast={message === last}
             // An answer that ended before the running one is not it.
             isLive={isRunning && message === last && !message.metadata?.state}
-            canChange={!isRunning && !isArchived}
             actions={actions}
           />
         ),
       )}
-    </>
+    </div>
   );
-});
+}, areSame);
+
+/** Their messages stand in a new list each time. */
+function areSame(a: Neighbours, b: Neighbours): boolean {
+  return (
+    a.isEnd === b.isEnd &&
+    a.isRunning === b.isRunning &&
+    a.actions === b.actions &&
+    a.messages.length === b.messages.length &&
+    a.messages.every((message, index) => message === b.messages[index])
+  );
+}

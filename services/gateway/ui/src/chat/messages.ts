@@ -55,3 +55,23 @@ export function withNewest(shown: Message[], page: Message[]): { messages: Messa
   const at = first ? shown.findIndex((message) => message.id === first.id) : -1;
   return at > 0 ? { messages: [...shown.slice(0, at), ...page], continues: true } : { messages: page, continues: false };
 }
+
+// A line has about a hundred characters; what stands around a text is as high as two or three.
+const PX_PER_CHARACTER = 1 / 4;
+const PX_AROUND = 60;
+
+/** About how high a message is: a guess that costs no layout. */
+export function heightOf(message: Message): number {
+  const characters = message.parts.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : 0), 0);
+  return PX_AROUND + characters * PX_PER_CHARACTER;
+}
+
+/** Where to begin so that the messages before `end` are about `px` high or higher. */
+export function startOf(messages: Message[], end: number, px: number): number {
+  let at = end;
+  for (let height = 0; at > 0 && height < px; at--) {
+    const message = messages[at - 1];
+    if (message) height += heightOf(message);
+  }
+  return at;
+}

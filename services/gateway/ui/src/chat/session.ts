@@ -3,11 +3,14 @@ import { ApiError, api, query, sentence } from "../api/client";
 import type { Heard } from "../api/events";
 import { place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
-import { type Message, withNewest } from "./messages";
+import { type Message, startOf, withNewest } from "./messages";
 import { CutError, type TurnChoice, transport } from "./transport";
 
 const NOT_SENT = "popagent could not be reached. Nothing was sent.";
 const PAGE = 50;
+// Of a page as much is drawn at a time: first what is seen of its end, then what is near.
+const FIRST_SCREENS = 1.2;
+const STEP_PX = 2_400;
 const FIRST_WAIT_MS = 400;
 const LONGEST_WAIT_MS = 5_000;
 
@@ -44,6 +47,8 @@ export class ChatSession {
   readonly chat: Chat<Message>;
   state: SessionState;
   private readonly watchers = new Set<() => void>();
+  /** The first message that is drawn; those before it are loaded, and drawn when they are near or there is time. */
+  private oldest: string | null = null;
   private previousCursor: string | null = null;
   private nextCursor: string | null = null;
   private outcome: Outcome = { cut: null, refusal: null };
@@ -108,6 +113,38 @@ export class ChatSession {
 
   // History
 
+  /** Where what is drawn of these messages, which are the loaded ones, begins. */
+  firstDrawn(messages: Message[]): number {
+    const known = this.oldest === null ? -1 : messages.findIndex((message) => message.id === this.oldest);
+    if (known >= 0) return known;
+    const at = startOf(messages, messages.length, FIRST_SCREENS * innerHeight);
+    this.oldest = messages[at]?.id ?? null;
+    return at;
+  }
+
+  /** Whoever opens the chat again sees its end first. */
+  drawEndOnly(): void {
+    this.oldest = null;
+  }
+
+  /** While there is time, draw the rest of a page: what is loaded can be found by the browser's own search. */
+  drawSpare(): void {
+    const { length } = this.chat.messages;
+    if (length - this.firstDrawn(this.chat.messages) < PAGE) this.drawOlder();
+  }
+
+  private drawFrom(at: number): void {
+    this.oldest = this.chat.messages[at]?.id ?? null;
+    this.set({});
+  }
+
+  /** Draw more of what is loaded; false when all of it is drawn. */
+  drawOlder(): boolean {
+    const at = this.firstDrawn(this.chat.messages);
+    if (at > 0) this.drawFrom(startOf(this.chat.messages, at, STEP_PX));
+    return at > 0;
+  }
+
   /** Load the newest messages, and join the turn that runs. */
   async open(): Promise<void> {
     if (this.isUnstored) return;
@@ -163,8 +200,9 @@ export class ChatSession {
     if (!known || known.updatedAt <= summary.updatedAt || known.revision < summary.revision) this.set({ summary });
   }
 
-  /** Put the messages before the loaded ones above them. */
+  /** Put more of the messages before the drawn ones above them. */
   async loadOlder(): Promise<void> {
+    if (this.drawOlder()) return;
     const before = this.previousCursor;
     if (!before) return;
     const view = await this.page({ before });
@@ -172,6 +210,7 @@ export class ChatSession {
     this.previousCursor = view.previousCursor;
     this.chat.messages = [...(view.messages as unknown as Message[]), ...this.chat.messages];
     this.set({ hasOlder: view.previousCursor !== null });
+    this.drawOlder();
   }
 
   /** Put the messages after the loaded ones below them. */
@@ -191,7 +230,11 @@ export class ChatSession {
 
   /** Load the part of the chat where a message is, and show its branch. */
   async reveal(messageId: string): Promise<"shown" | "missing" | "busy"> {
-    if (this.chat.messages.some((message) => message.id === messageId)) return "shown";
+    const at = this.chat.messages.findIndex((message) => message.id === messageId);
+    if (at >= 0) {
+      if (at < this.firstDrawn(this.chat.messages)) this.drawFrom(startOf(this.chat.messages, at, STEP_PX));
+      return "shown";
+    }
     if (this.isBusy) return "busy";
     const epoch = this.epoch;
     try {
@@ -200,6 +243,7 @@ export class ChatSession {
       this.previousCursor = view.previousCursor;
       this.nextCursor = view.nextCursor;
       this.chat.messages = view.messages as unknown as Message[];
+      this.drawFrom(0);
       this.learn(view);
       this.set({ hasOlder: view.previousCursor !== null, hasNewer: view.nextCursor !== null });
       return "shown";
@@ -398,6 +442,7 @@ export class ChatSession {
     const view = await api.put<SessionView>(`/api/sessions/${this.id}/head`, { revision, messageId });
     place(summaryOf(view));
     this.showNewest(view);
+    this.drawFrom(0);
   }
 
   /** Take the words that were refused, once; why they were stays. */
