@@ -39,6 +39,8 @@ API: Final = frozenset({"fetch", "xhr"})
 # Between two keys of a fast typist.
 PAUSES_S: Final = (0.06, 0.16)
 MEAN_PAUSE_S: Final = sum(PAUSES_S) / 2
+# A text that was rendered, not one that waits for the renderer.
+MARKDOWN: Final = ".prose:not(.plain)"
 # Just below where a text counts as made to be slow (chat/tangled.ts).
 NEARLY_SLOW: Final = {
     "a table nearly too wide": "|" + "a|" * 100 + "\n|" + "-|" * 100 + "\n" + ("|" + "b|" * 100 + "\n") * 36,
@@ -133,7 +135,7 @@ async def measure_long_chat(browser: Browser, suite: Suite, counts: Counts, figu
         async with open_tab(browser, suite) as tab:
             await tab.settled()
             await tab.forget()
-            waits.append(await click_chat(tab, session, f"document.querySelector('#m-{last} .prose:not(.plain)')"))
+            waits.append(await click_chat(tab, session, f"document.querySelector('#m-{last} {MARKDOWN}')"))
             if attempt == counts.opens - 1:
                 opening = await tab.seen("tasks")
                 await tab.forget()
@@ -215,7 +217,7 @@ async def measure_slow_texts(browser: Browser, suite: Suite, names: list[str], f
             await talk.chat("Show it.", session)
         async with open_tab(browser, suite) as tab:
             await tab.settled()
-            shown = await click_chat(tab, session, "document.querySelector('.answer:has(footer.stamp) .prose:not(.plain)')")
+            shown = await click_chat(tab, session, f"document.querySelector('.answer:has(footer.stamp) {MARKDOWN}')")
             await tab.page.locator('.pane a[href="/chat/new"]').click()
             await tab.forget()
             suite.model.script(Reply(text=texts[name], chunks=20, token_delay_s=0.05))
