@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 # Characters of text and reasoning in one answer; a server that sends more has lost itself.
 LONGEST_ANSWER: Final = 2_000_000
 LONGEST_TOOL_NAME: Final = 128
+BROKEN_OFF: Final = "The model's answer broke off before its end."
+ENDLESS: Final = f"The model did not stop writing; its answer was ended after {LONGEST_ANSWER:,} characters."
 
 
 @dataclass(slots=True)
@@ -66,6 +69,38 @@ class Answer:
         return "".join(self.texts)
 
 
+async def events_of(model: ModelPort, request: ModelRequest, stop: StopSignal) -> AsyncGenerator[ModelEvent, None]:
+    """Yield what the model says; leave it closed, and the model's stream is closed with it.
+
+    Raises:
+        ModelError: The model failed, or something on our side on the way to it.
+        StoppedError: The run was stopped.
+    """
+    stream = model.stream(request)
+    try:
+        while (event := await _next(stream, stop)) is not None:
+            yield event
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _next(stream: AsyncIterator[ModelEvent], stop: StopSignal) -> ModelEvent | None:
+    with stop.interrupts():
+        try:
+            return await anext(stream, None)
+        except (ModelError, asyncio.CancelledError):
+            raise
+        except RateLimitedError as error:
+            raise ModelRateLimitedError(error.message, retry_after_s=error.retry_after_s) from error
+        except AppError as error:
+            raise ModelProviderError(error.message) from error
+        except Exception as error:
+            log.exception("model port failed")
+            raise ModelProviderError("Something broke on our side while the model was asked.") from error
+
+
 class AnswerReader:
     """Reads one answer into `answer`, which holds what came even when the reading ends in an error or a stop.
 
@@ -91,20 +126,16 @@ class AnswerReader:
             ModelError: The model failed, or said more than LONGEST_ANSWER.
             StoppedError: The run was stopped; the model's stream is closed.
         """
-        stream = model.stream(request)
         try:
-            while (event := await self._next(stream)) is not None:
-                await self._take(event)
+            async with aclosing(events_of(model, request, self._stop)) as events:
+                async for event in events:
+                    await self._take(event)
         except (ModelError, StoppedError):
             await self._say(self._watch.release())
             raise
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
         if self.answer.finish is None:
             await self._say(self._watch.release())
-            raise ModelProviderError("The model's answer broke off before its end.", started=True)
+            raise ModelProviderError(BROKEN_OFF, started=True)
         await self._settle_text()
 
     async def _settle_text(self) -> None:
@@ -121,20 +152,6 @@ class AnswerReader:
         if text:
             self.answer.texts.append(text)
             await self._out.text(text)
-
-    async def _next(self, stream: AsyncIterator[ModelEvent]) -> ModelEvent | None:
-        with self._stop.interrupts():
-            try:
-                return await anext(stream, None)
-            except (ModelError, asyncio.CancelledError):
-                raise
-            except RateLimitedError as error:
-                raise ModelRateLimitedError(error.message, retry_after_s=error.retry_after_s) from error
-            except AppError as error:
-                raise ModelProviderError(error.message) from error
-            except Exception as error:
-                log.exception("model port failed")
-                raise ModelProviderError("Something broke on our side while the model was asked.") from error
 
     async def _take(self, event: ModelEvent) -> None:
         match event:
@@ -156,10 +173,7 @@ class AnswerReader:
     def _grow(self, characters: int) -> None:
         self.answer.size += characters
         if self.answer.size > LONGEST_ANSWER:
-            raise ModelProviderError(
-                f"The model did not stop writing; its answer was ended after {LONGEST_ANSWER:,} characters.",
-                started=True,
-            )
+            raise ModelProviderError(ENDLESS, started=True)
 
     async def _call_started(self, event: ToolCallStart) -> None:
         await self._say(self._watch.release())
