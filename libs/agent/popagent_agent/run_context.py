@@ -11,6 +11,7 @@ from popagent_models.profile import ModelProfile
 from popagent_models.routing import Route
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_sandbox.brief import RepoBrief
+from popagent_sandbox.commands import Commands
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.ledger import ReadLedger
 
@@ -20,13 +21,17 @@ WorkspaceAccess = Literal["none", "read-only", "read-write"]
 
 @dataclass(frozen=True, slots=True)
 class RunWorkspace:
-    """The checkout a run works in; `folder` stays open until the run has ended. `brief` is None where none was made."""
+    """The checkout a run works in; `folder` stays open until the run has ended. `brief` is None where none was made.
+
+    `commands` runs programs in it, None where nothing may run; who made it closes it before the folder.
+    """
 
     id: str
     name: str
     folder: ContainedFolder
     access: WorkspaceAccess
     brief: RepoBrief | None = None
+    commands: Commands | None = None
 
     @property
     def root(self) -> Path:

@@ -75,6 +75,11 @@ def remedy_for_check(name: str) -> Remedy:
             )
         case "secrets":
             return Remedy("All that needs no stored key.", restore_secret_key())
+        case "shell":
+            return Remedy(
+                "Agents read and change files; no command runs, confined or not.",
+                "allow user namespaces on this machine, as docs/sandbox.md says for each system; then start again",
+            )
         case _:
             return Remedy(
                 "The rest works.", f"`{command('doctor')}` checks this machine, `{command('logs')}` shows more"

@@ -106,13 +106,14 @@ class Commands:
         self._background[name] = confined
         return name
 
-    def look(self, name: str) -> Look:
-        """Return what a command in the background printed since the last look.
+    async def look(self, name: str, wait_s: float = 0) -> Look:
+        """Return what a command in the background printed since the last look; if that is nothing, wait a little.
 
         Raises:
             NoSuchCommandError: There is none of this name.
         """
         confined = self._of_name(name)
+        await confined.news(wait_s)
         ended = confined.ended
         return Look(confined.output.take(), ended)
 
@@ -121,7 +122,7 @@ class Commands:
         confined = self._of_name(name)
         confined.kill()
         await confined.over()
-        return self.look(name)
+        return await self.look(name)
 
     def close(self) -> None:
         """End every command at once; they are dead when the kernel has gone through them, without waiting here."""

@@ -79,6 +79,7 @@ class Confined:
         self._gone: dict[int, asyncio.Future[None]] = {}
         self._drained: asyncio.Future[None] = loop.create_future()
         self._ended: asyncio.Future[Ended] = loop.create_future()
+        self._printed = asyncio.Event()
         self._status: int | None = None
         self._told = b""
         self._bubblewrap: subprocess.Popen[bytes] | None = None
@@ -117,6 +118,14 @@ class Confined:
     def ended(self) -> Ended | None:
         """How it ended, None while it runs."""
         return self._ended.result() if self._ended.done() else None
+
+    async def news(self, wait_s: float) -> None:
+        """Return when there is output to take or the command ended, at the latest after `wait_s`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                while self.running and not self.output.holds_any:
+                    self._printed.clear()
+                    await self._printed.wait()
 
     def kill(self, why: str = STOPPED) -> None:
         """End all of its programs; the first reason counts."""
@@ -229,6 +238,7 @@ class Confined:
         except BlockingIOError:
             return
         self.output.add(data)
+        self._printed.set()
         if not data:
             loop.remove_reader(fd)
             self._drained.set_result(None)
@@ -304,6 +314,7 @@ class Confined:
         assert self._bubblewrap is not None
         self._bubblewrap.wait()
         self._let_go()
+        self._printed.set()
         if self._why is not None:
             self._ended.set_result(Ended(None, self._why))
         elif self._status is None:

@@ -50,6 +50,11 @@ class Output:
         self._left_out = 0
         self.total_bytes = 0
 
+    @property
+    def holds_any(self) -> bool:
+        """Tell whether something was printed since the last `take`."""
+        return bool(self._head)
+
     def add(self, data: bytes) -> None:
         """Take what was printed next."""
         self.total_bytes += len(data)

@@ -439,14 +439,12 @@ async def test_a_command_in_the_background_is_looked_at_and_ended(workspace: Pat
 
     seen = ""
     while "first" not in seen:
-        seen += commands.look(name).printed.head
-        await asyncio.sleep(0.01)
+        seen += (await commands.look(name, 5)).printed.head
     (workspace / "go").touch()
     more = ""
     while "second" not in more:
-        more += commands.look(name).printed.head
-        await asyncio.sleep(0.01)
-    look = commands.look(name)
+        more += (await commands.look(name, 5)).printed.head
+    look = await commands.look(name)
     ended = await commands.end(name)
 
     assert (seen, more, look.printed.head, look.ended) == ("first\n", "second\n", "", None)
@@ -458,8 +456,7 @@ async def test_a_command_in_the_background_is_looked_at_and_ended(workspace: Pat
 async def test_a_command_in_the_background_that_ends_by_itself_tells_its_status(commands: Commands) -> None:
     name = await commands.start("exit 4")
 
-    while (look := commands.look(name)).ended is None:
-        await asyncio.sleep(0.01)
+    look = await commands.look(name, 60)
 
     assert look.ended.status == 4
 
@@ -486,7 +483,7 @@ async def test_few_commands_run_in_the_background_at_once(commands: Commands) ->
     with pytest.raises(Exception, match="4 commands run in the background already"):
         await commands.start("sleep 100")
     with pytest.raises(NoSuchCommandError, match=r"p9\. There is: p1, p2, p3, p4"):
-        commands.look("p9")
+        await commands.look("p9")
     await commands.end(names[0])
     assert await commands.start("true") == "p5"
 

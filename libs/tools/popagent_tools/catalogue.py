@@ -10,6 +10,7 @@ from popagent_agent.toolset import Tool, Toolset
 from popagent_tools.changing import delete_file, edit_file, make_folder, move_file, write_file
 from popagent_tools.files import grep_files, list_files, read_file, stat_file
 from popagent_tools.git import git_diff, git_log, git_show, git_status
+from popagent_tools.shell import run_shell, shell_process
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ CATALOGUE: Final[dict[str, Tool]] = {
         git_diff,
         git_log,
         git_show,
+        run_shell,
+        shell_process,
     )
 }
 

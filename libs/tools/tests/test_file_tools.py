@@ -137,7 +137,7 @@ def test_the_catalogue_is_small_enough_for_a_small_model() -> None:
 
 
 def test_a_profile_may_name_tools_that_do_not_exist(caplog: pytest.LogCaptureFixture) -> None:
-    tools = toolset_for(["grep", "shell"])
+    tools = toolset_for(["grep", "teleport"])
 
     assert tools.names == ("grep",)
-    assert caplog.records[0].__dict__["tools"] == "shell"
+    assert caplog.records[0].__dict__["tools"] == "teleport"

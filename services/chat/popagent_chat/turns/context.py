@@ -34,6 +34,7 @@ from popagent_models.client import ModelClient
 from popagent_proto.chat.agents import AgentView
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_proto.chat.workspaces import WorkspaceView
+from popagent_sandbox.commands import Commands
 
 # What a prompt is made from; the prompt itself keeps what fits into the model's window.
 HISTORY_MESSAGES: Final = 400
@@ -122,8 +123,10 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
         if access != "none":
             folder = open_folder(deps.workspace_root, stored.workspace)
             held.callback(folder.close)
+            commands = Commands(folder)
+            held.callback(commands.close)
             brief = await BRIEFS.of(folder)
-            workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access, brief)
+            workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access, brief, commands)
         asked = RunHooks(
             deps.hooks,
             deps.hook_audit,
