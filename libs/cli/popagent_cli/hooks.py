@@ -56,20 +56,21 @@ def list_hooks(client: Client, as_json: bool) -> None:
             row["event"],
             row["matcher"],
             row["name"],
-            row["url"],
+            row["url"] or " ".join(row["argv"]),
             row["onFailure"],
             "on" if row["enabled"] else "off",
             row["id"],
         ]
         for row in page["items"]
     ]
-    print_table([">ORDER", "EVENT", "MATCHER", "NAME", "URL", "IF IT FAILS", "", "ID"], rows, flexible=4)
+    print_table([">ORDER", "EVENT", "MATCHER", "NAME", "WHERE", "IF IT FAILS", "", "ID"], rows, flexible=4)
 
 
 @hooks.command()
 @click.argument("name")
+@click.argument("program", nargs=-1)
 @click.option("--event", required=True, type=click.Choice(EVENTS), help="When it is called.")
-@click.option("--to", "url", required=True, help="Where it is posted; POPAGENT_HOOK_ORIGINS must name its origin.")
+@click.option("--to", "url", help="Where it is posted; POPAGENT_HOOK_ORIGINS must name its origin.")
 @click.option("--matcher", help="Which tools: * or a regular expression; by default all.")
 @click.option("--timeout-ms", type=int, help="Milliseconds; by default 5,000.")
 @click.option("--on-failure", type=click.Choice(["allow", "block"]), help="What a failure means; by default block.")
@@ -80,9 +81,10 @@ def list_hooks(client: Client, as_json: bool) -> None:
 def add(
     client: Client,
     name: str,
+    program: tuple[str, ...],
     *,
     event: str,
-    url: str,
+    url: str | None,
     matcher: str | None,
     timeout_ms: int | None,
     on_failure: str | None,
@@ -90,10 +92,20 @@ def add(
     secret_from: str | None,
     as_json: bool,
 ) -> None:
-    """Add a hook; the next run uses it."""
+    """Add a hook; the next run uses it.
+
+    It is a URL, or a PROGRAM with its arguments; those that begin with - stand behind --:
+
+    \b
+      popagent hooks add Guard --event PreToolUse --to http://127.0.0.1:9000/
+      popagent hooks add Guard --event PreToolUse -- /hooks/guard.py --strict
+    """
+    if (url is None) == (not program):
+        raise CliError("Give either --to with a URL, or a program.")
+    place = {"url": url} if url is not None else {"kind": "command", "argv": list(program)}
     more = {"matcher": matcher, "timeoutMs": timeout_ms, "onFailure": on_failure, "orderIndex": order}
     given = {field: value for field, value in more.items() if value is not None}
-    body = {"name": name, "event": event, "url": url, **given, **_secret(secret_from)}
+    body = {"name": name, "event": event, **place, **given, **_secret(secret_from)}
     made = client.send("POST", "/api/hooks", body)
     if as_json:
         print_json(made)

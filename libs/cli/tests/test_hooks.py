@@ -18,6 +18,19 @@ def test_a_hook_is_added_with_what_was_said_and_its_secret_comes_from_standard_i
     assert peer.asked[-1].body == {**first, "matcher": "write", "orderIndex": 1, "secret": "a-long-enough-secret"}
 
 
+def test_a_program_is_added_with_its_arguments_and_a_hook_is_one_of_both(peer: Peer, run: Run) -> None:
+    peer.answers["hooks add"] = HOOK
+    words = ["hooks", "add", "Guard", "--event", "Stop"]
+
+    run(*words, "--", "/hooks/guard.py", "--strict", "a b")
+    sent = peer.asked[-1].body
+    neither, both = run(*words), run(*words, "--to", "http://x/", "/hooks/guard.py")
+
+    assert sent == {"name": "Guard", "event": "Stop", "kind": "command", "argv": ["/hooks/guard.py", "--strict", "a b"]}
+    assert [neither.exit_code, both.exit_code] == [1, 1]
+    assert len(peer.asked) == 1
+
+
 def test_a_change_is_sent_with_the_stored_revision_and_told(peer: Peer, run: Run) -> None:
     peer.answers["hooks"] = {"items": [HOOK], "nextCursor": None}
     peer.answers["hooks patch"] = {**HOOK, "enabled": False, "revision": 5}

@@ -68,19 +68,32 @@ def confinement_problem() -> str | None:
 
 
 def plan_for(
-    program: str, command: Sequence[str], *, workspace_fd: int, hidden: Hidden, grant: Grant, limits: Limits
+    program: str,
+    command: Sequence[str],
+    *,
+    workspace_fd: int,
+    hidden: Hidden,
+    grant: Grant,
+    limits: Limits,
+    written: Mapping[str, bytes] | None = None,
 ) -> Plan:
-    """Return what to start for `command` in the folder behind `workspace_fd`, which stays the caller's."""
+    """Return what to start for `command` in the folder behind `workspace_fd`, which stays the caller's.
+
+    The command finds the files of `written` under their absolute paths.
+    """
+    placed = {**{path: text.encode() for path, text in bubblewrap.WRITTEN.items()}, **(written or {})}
 
     def options(fds: Mapping[str, int]) -> list[str]:
-        written = {path: fds[path] for path in bubblewrap.WRITTEN}
         room = bubblewrap.options(
-            workspace_fd=workspace_fd, hidden=hidden, grant=grant, limits=limits, written_fds=written
+            workspace_fd=workspace_fd,
+            hidden=hidden,
+            grant=grant,
+            limits=limits,
+            written_fds={path: fds[path] for path in placed},
         )
         return [*room, "--seccomp", str(fds[_FILTER])]
 
-    files = {path: text.encode() for path, text in bubblewrap.WRITTEN.items()}
-    return Plan(program, options, command, {**files, _FILTER: filter_program()}, (workspace_fd,), limits)
+    return Plan(program, options, command, {**placed, _FILTER: filter_program()}, (workspace_fd,), limits)
 
 
 def _complaint(program: str) -> str | None:

@@ -24,7 +24,7 @@ HookEvent = Literal[
     "Stop",
     "SessionEnd",
 ]
-HookKind = Literal["http"]
+HookKind = Literal["http", "command"]
 OnFailure = Literal["allow", "block"]
 HookDecision = Literal["allow", "deny"]
 HookStatus = Literal["ok", "denied", "timeout", "error", "skipped"]
@@ -42,9 +42,17 @@ Matcher = Annotated[
 HookUrl = Annotated[
     Text,
     Field(
-        min_length=1,
         max_length=2_000,
-        description="Where the event is posted; its origin must be one of POPAGENT_HOOK_ORIGINS.",
+        description="Of the kind http: where the event is posted; its origin must be one of POPAGENT_HOOK_ORIGINS.",
+    ),
+]
+Argument = Annotated[Text, Field(max_length=1_000)]
+Argv = Annotated[
+    list[Argument],
+    Field(
+        max_length=32,
+        description="Of the kind command: a program and its arguments, without a shell. The folder that "
+        "POPAGENT_HOOK_FOLDER names is /hooks.",
     ),
 ]
 TimeoutMs = Annotated[int, Field(ge=100, le=30_000, description="Milliseconds; of all of the answer.")]
@@ -61,7 +69,8 @@ class HookView(View):
     event: HookEvent
     matcher: str
     kind: HookKind
-    url: str
+    url: str = Field(description="Empty for a command.")
+    argv: list[str] = Field(default_factory=list, description="Empty but for a command.")
     has_secret: bool = Field(description="Requests are signed with it; it is never told.")
     timeout_ms: int
     on_failure: OnFailure = Field(description="What counts when the hook fails, hangs or answers nonsense.")
@@ -91,7 +100,8 @@ class HookFields(Wire):
     event: HookEvent
     matcher: Matcher = "*"
     kind: HookKind = "http"
-    url: HookUrl
+    url: HookUrl = ""
+    argv: Argv = Field(default_factory=list)
     timeout_ms: TimeoutMs = 5_000
     on_failure: OnFailure | None = Field(
         default=None, description="By default `block` where the event may be refused. Other events know only `allow`."
@@ -117,7 +127,9 @@ class HookChanges(Wire):
     name: HookName | None = None
     event: HookEvent | None = None
     matcher: Matcher | None = None
+    kind: HookKind | None = None
     url: HookUrl | None = None
+    argv: Argv | None = None
     timeout_ms: TimeoutMs | None = None
     on_failure: OnFailure | None = None
     order_index: OrderIndex | None = None

@@ -14,6 +14,7 @@ from popagent_chat.hooks import handlers as hooks
 from popagent_chat.hooks.asking import HookCalls
 from popagent_chat.hooks.audit import EVERY_S as AUDIT_EVERY_S
 from popagent_chat.hooks.audit import HookAudit
+from popagent_chat.hooks.commanding import HookCommands
 from popagent_chat.hooks.ending import SessionEnds
 from popagent_chat.hooks.origins import parse_origins
 from popagent_chat.hooks.retention import PRUNE_EVERY_S, Retention
@@ -34,6 +35,7 @@ from popagent_chat.threads import indexing
 from popagent_chat.turns import snapshot, start, stop
 from popagent_chat.turns.worker import TurnWorker
 from popagent_chat.workspaces import handlers as workspaces
+from popagent_chat.workspaces.confining import check_commands
 from popagent_host import Service, ServiceDefinition
 from popagent_kit.shared_settings import SecretKeySettings
 from popagent_models.admission import Admission, parse_limits
@@ -65,9 +67,10 @@ async def build(service: Service[ChatSettings]) -> None:
     local = LocalModelSettings.load()
     keyring = Keyring.of(SecretKeySettings.load().secret_key)
     gateway = ModelGateway(settings, local, keyring, admission=admission, usage=UsageTable(service.pool))
-    # Both are told and decide nothing: a turn says for itself why it has no model.
+    # They are told and decide nothing: a turn says for itself why it has no model, a tool why it runs no command.
     service.check("model", ModelCheck(service.pool, gateway), decisive=False)
     service.check("secrets", SecretsCheck(service.pool, keyring), decisive=False)
+    service.check("shell", check_commands, decisive=False)
     service.on_stop(admission.close)
     service.on_stop(gateway.close)
     hook_calls, hook_audit = _hooks(service, keyring)
@@ -100,7 +103,9 @@ async def build(service: Service[ChatSettings]) -> None:
 
 def _hooks(service: Service[ChatSettings], keyring: Keyring) -> tuple[HookCalls, HookAudit]:
     """Return who asks hooks and who writes down what they did; at the stop the latter ends last."""
-    calls, audit = HookCalls(parse_origins(service.settings.hook_origins), keyring), HookAudit(service.pool)
+    commands = HookCommands(service.settings.hook_folder, service.settings.root())
+    calls = HookCalls(parse_origins(service.settings.hook_origins), commands, keyring)
+    audit = HookAudit(service.pool)
     service.on_stop(audit.write)
     service.on_stop(calls.close)
     service.pulse.every(AUDIT_EVERY_S, "what hooks did", audit.write)

@@ -31,6 +31,12 @@ class ChatSettings(TurnStopSettings, ServiceSettings):
         "http://127.0.0.1:9000; none when unset.",
     )
 
+    hook_folder: Path | None = setting(
+        "POPAGENT_HOOK_FOLDER",
+        None,
+        description="The folder of the programs that hooks may run, which find it as /hooks; none is run when unset.",
+    )
+
     @field_validator("hook_origins")
     @classmethod
     def _are_origins(cls, text: str) -> str:

@@ -19,13 +19,16 @@ from popagent_kit.settings import clone_root
 from popagent_local.ports import free_port
 from popagent_proto.chat.hooks import HOOK_SECRET_PURPOSE, CreateHook, HookFields, HookTrialView, TryHook
 from popagent_proto.chat.secrets import GetSealingKey
+from popagent_sandbox.confinement import confinement_problem
 from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
 from popagent_testing.suite_bus import until
 from services.chat.tests.conftest import StartChat
 from services.chat.tests.running import Door
 from services.chat.tests.test_hooks import SECRET, SECRET_KEY
 
-GUARD, DIARY = re.findall(r"```python\n(.*?)```", (clone_root() or Path()).joinpath("docs/hooks.md").read_text(), re.S)
+GUARD, PROGRAM, DIARY = re.findall(
+    r"```python\n(.*?)```", (clone_root() or Path()).joinpath("docs/hooks.md").read_text(), re.S
+)
 
 
 @pytest.fixture
@@ -67,6 +70,23 @@ async def test_the_guard_of_the_page_lets_docs_be_written_and_trusts_only_what_i
 
     assert (refused.status, refused.reason) == ("denied", "Only files below docs/ may be changed.")
     assert (distrusted.status, distrusted.decision) == ("error", "deny")
+
+
+@pytest.mark.skipif(confinement_problem() is not None, reason=str(confinement_problem()))
+@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="this system has no python3 of its own")
+async def test_the_program_of_the_page_says_the_same(tmp_path: Path, start: StartChat, door: Door, pool: Pool) -> None:
+    await pool.execute("delete from hooks")
+    (tmp_path / "hooks").mkdir()
+    file = tmp_path / "hooks" / "docs-only.py"
+    file.write_text(PROGRAM)
+    file.chmod(0o755)
+    await start(hook_folder=tmp_path / "hooks")
+    fields = HookFields(name="Docs only", event="PreToolUse", kind="command", argv=["/hooks/docs-only.py"])
+
+    hook = await door.ask(CreateHook(command_id=new_id(), fields=fields))
+    refused: HookTrialView = await door.ask(TryHook(hook_id=hook.id))
+
+    assert (refused.status, refused.reason) == ("denied", "Only files below docs/ may be changed.")
 
 
 async def test_the_diary_of_the_page_has_a_line_for_every_call(

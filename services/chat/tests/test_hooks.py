@@ -104,6 +104,13 @@ async def test_a_hook_that_cannot_be_is_refused_by_its_field_and_leaves_nothing(
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"url": "https://elsewhere.example/"}, "url"),
         ({"url": "nonsense"}, "url"),
+        ({"url": ""}, "url"),
+        ({"argv": ["/bin/true"]}, "argv"),
+        ({"kind": "command", "argv": ["/bin/true"]}, "url"),
+        ({"kind": "command", "url": "", "argv": []}, "argv"),
+        ({"kind": "command", "url": "", "argv": [""]}, "argv"),
+        ({"kind": "command", "url": "", "argv": ["/bin/true"], "secret": SECRET}, "secret"),
+        ({"kind": "command", "url": "", "argv": ["/bin/true"]}, "kind"),
         ({"matcher": "("}, "matcher"),
         ({"matcher": "write", "event": "Stop"}, "matcher"),
         ({"on_failure": "block", "event": "SessionEnd"}, "onFailure"),

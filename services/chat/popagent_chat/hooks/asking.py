@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from popagent_chat.hooks.commanding import HookCommands
 from popagent_chat.hooks.content import bounded_reason, bounded_text
+from popagent_chat.hooks.failure import HookFailedError
 from popagent_chat.hooks.origins import Origin, origin_of
-from popagent_chat.hooks.posting import Poster, PostError
+from popagent_chat.hooks.posting import Poster
 from popagent_chat.hooks.rules import MAY_REFUSE
 from popagent_chat.hooks.store import RESOURCE, StoredHook
 from popagent_chat.secrets.keyring import Keyring
@@ -46,8 +48,9 @@ class Outcome:
 class HookCalls:
     """Asks hooks for one process: where they may be, and what requests are signed with."""
 
-    def __init__(self, origins: frozenset[Origin], keyring: Keyring) -> None:
+    def __init__(self, origins: frozenset[Origin], commands: HookCommands, keyring: Keyring) -> None:
         self.origins = origins
+        self.commands = commands
         self.trials = asyncio.Semaphore(TRIALS_AT_ONCE)
         """Held while somebody tries a hook."""
         self._keyring = keyring
@@ -61,12 +64,13 @@ class HookCalls:
         with span("hook.run", attributes) as current:
             try:
                 async with asyncio.timeout(hook.timeout_ms / 1_000):
-                    data = await self._posted(hook, run_id, told)
+                    data = await self._answer(hook, run_id, told)
                 answer = bounded_text(data)
                 status, decision, reason = _understood(hook, data)
             except TimeoutError:
                 status, decision, reason = _failed(hook, "timeout", f"did not answer within {hook.timeout_ms:,} ms")
-            except PostError as error:
+            except HookFailedError as error:
+                answer = bounded_text(error.output)
                 status, decision, reason = _failed(hook, "error", str(error))
             except AppError as error:
                 status, decision, reason = _failed(hook, "error", f"cannot be asked. {error.message}")
@@ -81,11 +85,16 @@ class HookCalls:
         """Close every connection."""
         await self._poster.close()
 
-    async def _posted(self, hook: StoredHook, run_id: str, told: Mapping[str, Any]) -> bytes:
+    async def _answer(self, hook: StoredHook, run_id: str, told: Mapping[str, Any]) -> bytes:
+        body = json.dumps({**told, "runId": run_id, "hook": {"id": hook.id, "name": hook.name}})
+        if hook.kind == "command":
+            return (await self.commands.printed(hook.argv, body)).encode()
+        return await self._posted(hook, run_id, body)
+
+    async def _posted(self, hook: StoredHook, run_id: str, body: bytes) -> bytes:
         # The list may have become shorter since the hook was stored.
         if origin_of(hook.url) not in self.origins:
-            raise PostError("is at an origin that POPAGENT_HOOK_ORIGINS does not name")
-        body = json.dumps({**told, "runId": run_id, "hook": {"id": hook.id, "name": hook.name}})
+            raise HookFailedError("is at an origin that POPAGENT_HOOK_ORIGINS does not name")
         headers = {"x-popagent-event": hook.event, "x-popagent-run": run_id}
         inject(headers)
         if hook.sealed is not None:
@@ -102,9 +111,14 @@ def signature(secret: str, body: bytes, at_s: int) -> str:
 
 
 def _understood(hook: StoredHook, data: bytes) -> tuple[HookStatus, HookDecision | None, str]:
-    """Read an answer: nothing at all agrees; else it is an object with `decision`, and `reason` when it refuses."""
+    """Read an answer: nothing at all agrees; else it is an object with `decision`, and `reason` when it refuses.
+
+    Of a program it is the last line: warnings of its libraries may stand before it.
+    """
     if hook.event not in MAY_REFUSE:
         return "ok", None, ""
+    if hook.kind == "command":
+        data = data.strip().rpartition(b"\n")[2]
     if not data.strip():
         return "ok", "allow", ""
     try:

@@ -81,7 +81,7 @@ async def list_hooks(deps: ChatDeps, query: ListHooks) -> HookList:
 @handlers.answers(CreateHook)
 async def create_hook(deps: ChatDeps, command: CreateHook) -> HookView:
     """Store the hook; the command's id is the hook's, so a replay finds it."""
-    fields = _checked(deps, command.fields)
+    fields = await _checked(deps, command.fields, command.sealed_secret)
     async with deps.outbox.transaction() as conn:
         await store.LOCK_TABLE.run(conn)
         stored = await store.GET.first(conn, command.command_id)
@@ -97,6 +97,7 @@ async def create_hook(deps: ChatDeps, command: CreateHook) -> HookView:
             fields.matcher,
             fields.kind,
             fields.url,
+            fields.argv,
             fields.timeout_ms,
             fields.on_failure,
             fields.order_index,
@@ -121,14 +122,16 @@ async def update_hook(deps: ChatDeps, command: UpdateHook) -> HookView:
             raise HookNotFoundError
         if stored.revision != command.changes.revision:
             raise RevisionConflictError(extra={"hook": stored.wire()})
-        fields = _checked(deps, _merged(stored, changes))
+        fields = await _checked(deps, _merged(stored, changes), command.sealed_secret)
         await store.UPDATE.run(
             conn,
             stored.id,
             fields.name,
             fields.event,
             fields.matcher,
+            fields.kind,
             fields.url,
+            fields.argv,
             fields.timeout_ms,
             fields.on_failure,
             fields.order_index,
@@ -213,11 +216,30 @@ def _merged(stored: HookView, changes: dict[str, object]) -> HookFields:
     return HookFields.model_validate({**kept, **changes}, by_name=True)
 
 
-def _checked(deps: ChatDeps, fields: HookFields) -> HookFields:
+async def _checked(deps: ChatDeps, fields: HookFields, secret: str | None) -> HookFields:
     """Return the fields, `on_failure` decided; raises InvalidInputError naming the one that cannot be."""
     checked_matcher(fields.event, fields.matcher)
-    checked_url(fields.url, deps.hooks.origins)
+    if fields.kind == "http":
+        if fields.argv:
+            raise InvalidInputError("argv is of the kind command alone", field="argv")
+        checked_url(fields.url, deps.hooks.origins)
+    else:
+        await _check_command(deps, fields, secret)
     return fields.model_copy(update={"on_failure": checked_on_failure(fields.event, fields.on_failure)})
+
+
+async def _check_command(deps: ChatDeps, fields: HookFields, secret: str | None) -> None:
+    if fields.url:
+        raise InvalidInputError("url is of the kind http alone", field="url")
+    if secret is not None:
+        raise InvalidInputError(
+            "secret is of the kind http alone: a program is sent nothing over a wire", field="secret"
+        )
+    if not fields.argv or not fields.argv[0]:
+        raise InvalidInputError("argv must name a program", field="argv")
+    problem = await deps.hooks.commands.problem()
+    if problem is not None:
+        raise InvalidInputError(problem, field="kind")
 
 
 async def _keep_secret(deps: ChatDeps, conn: Connection, hook_id: str, box: str) -> None:

@@ -10,14 +10,11 @@ from urllib.parse import urlsplit
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from popagent_chat.hooks.failure import HookFailedError
 from popagent_chat.hooks.origins import may_be_reached
 from popagent_models.upstream import trusted
 
 LONGEST_ANSWER: Final = 64 * 1024
-
-
-class PostError(Exception):
-    """There is no usable answer; the message goes on after "It"."""
 
 
 class _NoAddressError(OSError):
@@ -55,7 +52,7 @@ class Poster:
         """Return the body of a success, at most LONGEST_ANSWER bytes; the caller bounds the time.
 
         Raises:
-            PostError: No connection, no success, or too long an answer.
+            HookFailedError: No connection, no success, or too long an answer.
         """
         if self._session is None:
             self._session = _connections()
@@ -72,7 +69,7 @@ class Poster:
             finally:
                 response.close()
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise PostError(_why(error)) from error
+            raise HookFailedError(_why(error)) from error
 
     async def close(self) -> None:
         """Close every connection."""
@@ -82,14 +79,14 @@ class Poster:
 
 async def _answer(response: aiohttp.ClientResponse) -> bytes:
     if 300 <= response.status < 400:
-        raise PostError(f"answered {response.status}, a redirect, which is not followed")
+        raise HookFailedError(f"answered {response.status}, a redirect, which is not followed")
     if not 200 <= response.status < 300:
-        raise PostError(f"answered {response.status}")
+        raise HookFailedError(f"answered {response.status}")
     body = bytearray()
     while chunk := await response.content.readany():
         body += chunk
         if len(body) > LONGEST_ANSWER:
-            raise PostError(f"answered more than {LONGEST_ANSWER // 1024} kB")
+            raise HookFailedError(f"answered more than {LONGEST_ANSWER // 1024} kB")
     return bytes(body)
 
 

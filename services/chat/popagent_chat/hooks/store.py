@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from popagent_db.query import Query
-from popagent_proto.chat.hooks import HookDecision, HookEvent, HookRunView, HookStatus, HookView, OnFailure
+from popagent_proto.chat.hooks import HookDecision, HookEvent, HookKind, HookRunView, HookStatus, HookView, OnFailure
 
 # Where the secrets of hooks lie; each has the id of its hook for a name.
 RESOURCE: Final = "hooks"
@@ -24,14 +24,16 @@ class StoredHook(BaseModel):
     name: str
     event: HookEvent
     matcher: str
+    kind: HookKind
     url: str
+    argv: list[str]
     timeout_ms: int
     on_failure: OnFailure
     sealed: str | None = Field(repr=False)
 
 
 _VIEW: Final = f"""
-    select h.id, h.name, h.event, h.matcher, h.kind, h.url, s.name is not null as has_secret, h.timeout_ms,
+    select h.id, h.name, h.event, h.matcher, h.kind, h.url, h.argv, s.name is not null as has_secret, h.timeout_ms,
         h.on_failure, h.order_index, h.enabled, h.revision, h.created_at, h.updated_at
     from hooks h
     left join secrets s on s.resource = '{RESOURCE}' and s.name = h.id"""
@@ -43,7 +45,8 @@ GET: Final = Query(HookView, f"{_VIEW} where h.id = $1")
 LOCK: Final = Query(HookView, f"{_VIEW} where h.id = $1 for update of h")
 
 _STORED: Final = f"""
-    select h.id, h.name, h.event, h.matcher, h.url, h.timeout_ms, h.on_failure, encode(s.sealed, 'hex') as sealed
+    select h.id, h.name, h.event, h.matcher, h.kind, h.url, h.argv, h.timeout_ms, h.on_failure,
+        encode(s.sealed, 'hex') as sealed
     from hooks h
     left join secrets s on s.resource = '{RESOURCE}' and s.name = h.id"""
 
@@ -63,9 +66,9 @@ INSERT: Final = Query(
     None,
     """
     insert into hooks (
-        id, name, event, matcher, kind, url, timeout_ms, on_failure, order_index, enabled, revision
+        id, name, event, matcher, kind, url, argv, timeout_ms, on_failure, order_index, enabled, revision
     )
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0)
     """,
 )
 
@@ -73,8 +76,8 @@ UPDATE: Final = Query(
     None,
     """
     update hooks
-    set name = $2, event = $3, matcher = $4, url = $5, timeout_ms = $6, on_failure = $7, order_index = $8,
-        enabled = $9, revision = revision + 1, updated_at = clock_timestamp()
+    set name = $2, event = $3, matcher = $4, kind = $5, url = $6, argv = $7, timeout_ms = $8, on_failure = $9,
+        order_index = $10, enabled = $11, revision = revision + 1, updated_at = clock_timestamp()
     where id = $1
     """,
 )

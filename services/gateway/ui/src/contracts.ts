@@ -226,9 +226,11 @@ export interface CreateHookBody {
   event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd";
   /** `*`, or a regular expression (RE2) that the whole name of the tool must match, such as `write|edit`. Other events than those of tools have nothing to match: `*`. */
   matcher?: string;
-  kind?: "http";
-  /** Where the event is posted; its origin must be one of POPAGENT_HOOK_ORIGINS. */
-  url: string;
+  kind?: "http" | "command";
+  /** Of the kind http: where the event is posted; its origin must be one of POPAGENT_HOOK_ORIGINS. */
+  url?: string;
+  /** Of the kind command: a program and its arguments, without a shell. The folder that POPAGENT_HOOK_FOLDER names is /hooks. */
+  argv?: Array<string>;
   /** Milliseconds; of all of the answer. */
   timeoutMs?: number;
   /** By default `block` where the event may be refused. Other events know only `allow`. */
@@ -387,8 +389,11 @@ export interface HookView {
   name: string;
   event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd";
   matcher: string;
-  kind: "http";
+  kind: "http" | "command";
+  /** Empty for a command. */
   url: string;
+  /** Empty but for a command. */
+  argv: Array<string>;
   /** Requests are signed with it; it is never told. */
   hasSecret: boolean;
   timeoutMs: number;
@@ -543,7 +548,9 @@ export interface PatchHookBody {
   name?: string | null;
   event?: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd" | null;
   matcher?: string | null;
+  kind?: "http" | "command" | null;
   url?: string | null;
+  argv?: Array<string> | null;
   timeoutMs?: number | null;
   onFailure?: "allow" | "block" | null;
   orderIndex?: number | null;
