@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from popagent_cli.client import Client, with_client
-from popagent_cli.errors import CliError
+from popagent_cli.errors import CliError, RefusedError
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit.settings import command
+from popagent_local import cloning
+from popagent_local.cloning import Source
 
 
 @click.group()
@@ -80,17 +85,23 @@ def _state(row: dict[str, Any]) -> str:
 
 
 @workspace.command()
-@click.argument("path")
+@click.argument("path", metavar="PATH-OR-URL")
 @click.option("--name", help="By default the last part of the path.")
+@click.option("--folder", help="Where to clone to, below the workspace root; by default the last part of the URL.")
 @as_json_option
 @with_client
-def add(client: Client, path: str, name: str | None, as_json: bool) -> None:
-    """Register a folder that exists below the workspace root; PATH is relative to that root.
+def add(client: Client, path: str, name: str | None, folder: str | None, as_json: bool) -> None:
+    """Register a folder below the workspace root, or clone a repository there and register it.
 
-    `popagent config` shows the root: POPAGENT_WORKSPACE_ROOT.
+    A path is relative to that root; `popagent workspace list` shows where it is. A URL is cloned by git as you: with
+    your keys, asking you if it must. No hook of it runs, and of its submodules nothing is fetched.
     """
-    body = {"name": name or path.rstrip("/").rpartition("/")[2] or path, "path": path}
-    made = client.send("POST", "/api/workspaces", body)
+    if cloning.is_address(path):
+        made = _cloned(client, cloning.source_of(path, folder), name)
+    elif folder is not None:
+        raise CliError("--folder says where a URL is cloned to; a path is registered where it is.")
+    else:
+        made = _registered(client, path, name)
     if as_json:
         print_json(made)
     else:
@@ -126,6 +137,42 @@ def delete(client: Client, workspace: str, as_json: bool) -> None:
         print_json(gone)
     else:
         click.echo(f"{one_safe_line(found['name'])} is forgotten; its folder {one_safe_line(found['path'])} stays")
+
+
+def _registered(client: Client, path: str, name: str | None) -> dict[str, Any]:
+    body = {"name": name or path.rstrip("/").rpartition("/")[2] or path, "path": path}
+    made: dict[str, Any] = client.send("POST", "/api/workspaces", body)
+    return made
+
+
+def _cloned(client: Client, source: Source, name: str | None) -> dict[str, Any]:
+    root = _root_here(client)
+    target = cloning.clone(source, root, progress=sys.stderr.isatty())
+    try:
+        return _registered(client, source.folder, name)
+    except RefusedError:
+        shutil.rmtree(target)
+        raise
+    except CliError as error:
+        again = command(f"workspace add {source.folder}")
+        raise CliError(f"{error.message} The clone is there; register it later: {again}") from error
+
+
+def _root_here(client: Client) -> Path:
+    """Return the workspace root of the popagent that answers, if it is a folder of this machine.
+
+    Raises:
+        CliError: It is another machine's, or inside a container: none of the registered folders is found.
+    """
+    page = client.pages("/api/workspaces", 10_000)
+    root = Path(page.get("root") or "/nonexistent")
+    there = [row["path"] for row in page["items"] if row.get("exists", True)]
+    if root.is_dir() and all((root / path).is_dir() for path in there):
+        return root
+    raise CliError(
+        f"The workspace root {one_safe_line(str(root), 4_096)} is not on this machine. Clone the repository where "
+        f"popagent runs, then register its folder: {command('workspace add NAME')}"
+    )
 
 
 def find_workspace(client: Client, name_or_id: str) -> dict[str, Any]:

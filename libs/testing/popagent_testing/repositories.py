@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import socket
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from popagent_local.ports import free_port
 
 _ENVIRONMENT: Final = {
     "PATH": os.environ.get("PATH", ""),
@@ -63,3 +69,34 @@ class Repository:
         self.git("add", "--all", "--force")
         self.git("commit", "--quiet", "--allow-empty", "--no-verify", "--message", message)
         return self.git("rev-parse", "HEAD").strip()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve the repositories below a folder on loopback; gives the address to put their path behind."""
+    port = free_port()
+    command = ["git", "daemon", "--reuseaddr", "--export-all", f"--base-path={folder}", "--listen=127.0.0.1"]
+    daemon = subprocess.Popen(
+        [*command, f"--port={port}", str(folder)],
+        env=_ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        _wait_for(port, daemon)
+        yield f"git://127.0.0.1:{port}"
+    finally:
+        os.killpg(daemon.pid, signal.SIGTERM)
+        daemon.wait(10)
+
+
+def _wait_for(port: int, daemon: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        assert daemon.poll() is None, "git daemon ended"
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise TimeoutError("git daemon does not listen")
