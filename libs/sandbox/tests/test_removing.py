@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -258,6 +259,28 @@ def test_a_path_that_was_deleted_is_new_again(folder: ContainedFolder, root: Pat
     (root / "src" / "a.py").write_text("other\n")
     with pytest.raises(NotReadError):
         write_text(folder, "src/a.py", "x\n", reads)
+
+
+@pytest.mark.parametrize("moment", range(1, 9))
+def test_a_folder_that_becomes_a_link_at_any_moment_of_its_deletion_is_not_followed(
+    folder: ContainedFolder, root: Path, tmp_path: Path, reads: ReadLedger, moment: int
+) -> None:
+    (tmp_path / "outside" / "deep" / "b.py").write_text("outside\n")
+    asked = 0
+
+    def stopped() -> bool:  # asked before each name is opened or deleted
+        nonlocal asked
+        asked += 1
+        if asked == moment and (root / "src" / "deep").is_dir():
+            (root / "src" / "deep").rename(root / "src" / "away")
+            os.symlink(tmp_path / "outside" / "deep", root / "src" / "deep")
+        return False
+
+    with suppress(AppError):
+        delete_path(folder, "src", reads, recursive=True, stopped=stopped)
+
+    assert asked >= min(moment, 4)
+    assert names(tmp_path / "outside") == ["a.py", "deep", "deep/b.py"]
 
 
 def _changes_that_went_through(folder: ContainedFolder, reads: ReadLedger, place: str, number: int) -> int:
