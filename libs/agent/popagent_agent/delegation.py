@@ -45,6 +45,7 @@ from popagent_models.events import Usage
 log = logging.getLogger(__name__)
 
 PREFIX: Final = "agent-"
+RESEARCHER: Final = "researcher"
 LONGEST_RUN_S: Final = 1_800.0
 # How long a specialist that was told to stop may take for it; less than a tool of the supervisor gets.
 STOP_GRACE_S: Final = 4.0
@@ -96,7 +97,7 @@ class Delegates:
         """Return a tool for each agent that work may be given to; what they do is told to `out`."""
         said = [*run.history, run.message]
         others = [agent for agent in run.context.agents if agent.delegable and agent.id != run.context.agent.id]
-        return [self._tool(agent, said, out) for agent in others]
+        return [self._tool(agent, said, out) for agent in others if not _withheld(agent, run.context)]
 
     def _tool(self, agent: AgentProfile, said: Sequence[UIMessage], out: Emitter) -> Tool:
         async def delegate(run: RunContext, call_id: str, **given: Any) -> str:
@@ -114,6 +115,11 @@ class Delegates:
             changes=agent.workspace_access == "read-write",
             longest_output=LONGEST_RESULT,
         )
+
+
+def _withheld(agent: AgentProfile, run: RunContext) -> bool:
+    """Tell whether there is nothing that the researcher could look at: a small model would ask it all the same."""
+    return agent.id == RESEARCHER and run.workspace is not None and not run.workspace.offers_research
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from popagent_agent.delegate_context import Said, capped_steps, context_slice, c
 from popagent_agent.run_context import RunWorkspace, WorkspacePolicy
 from popagent_agent.tokens import estimate_tokens
 from popagent_models.events import Usage
+from popagent_sandbox.brief import RepoBrief
 
 ASK = ("agent-scout", {"prompt": "Find it."})
 
@@ -68,6 +69,22 @@ async def test_nobody_delegates_further_and_only_those_may_be_asked_who_are_offe
     offered = [tool["function"]["name"] for tool in made.turn.model.requests[0].tools]
     assert offered == ["agent-scout"]
     assert [tool["function"]["name"] for tool in made.models["scout"].requests[0].tools] == ["look"]
+
+
+@pytest.mark.parametrize(
+    ("research", "offered"), [(True, ["agent-researcher", "agent-scout"]), (False, ["agent-scout"])]
+)
+async def test_the_researcher_is_withheld_where_there_is_nothing_to_look_at(
+    kit: Any, research: bool, offered: list[str]
+) -> None:
+    folder: Any = object()
+    made = company(kit, kit.says("ok"), agents=[specialist("researcher"), specialist("scout")])
+    workspace = RunWorkspace("w", "shop", folder, "read-only", RepoBrief(research=research))
+    made.turn.context = replace(made.turn.context, workspace=workspace)
+
+    await made.run()
+
+    assert [tool["function"]["name"] for tool in made.turn.model.requests[0].tools] == offered
 
 
 @pytest.mark.parametrize(("asked", "steps"), [(None, 3), (2, 2), ("2", 2), (100, 3)])
