@@ -176,6 +176,24 @@ async def test_words_that_were_not_taken_go_back_to_the_composer(
     await ended(page)
 
 
+async def test_words_that_may_not_have_arrived_outlive_a_reload(page: Page, recorder: Recorder) -> None:
+    recorder.forgive("ERR_FAILED")
+    await open_chat(page)
+    for address in ("**/api/chat", "**/api/sessions/*"):
+        await page.route(address, lambda route: route.abort())
+    await composer(page).fill("Did this arrive?")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("Did this arrive?", exact=True)).to_be_visible()
+    await expect(composer(page)).to_have_value("")
+    await page.wait_for_function("() => localStorage.getItem('popagent.unsure.new') !== null")
+
+    await page.unroute_all()
+    await page.reload()
+
+    await expect(composer(page)).to_have_value("Did this arrive?")
+    await composer(page).fill("")
+
+
 async def test_escape_leaves_the_field_and_comes_back_to_it(page: Page) -> None:
     await open_chat(page)
     await expect(composer(page)).to_be_focused()

@@ -3,6 +3,7 @@ import { ApiError, api, query, sentence } from "../api/client";
 import type { Heard } from "../api/events";
 import { place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
+import { NEW_CHAT, keepUnsure, settle } from "./drafts";
 import { type Message, startOf, withNewest } from "./messages";
 import { CutError, type TurnChoice, transport } from "./transport";
 
@@ -300,6 +301,7 @@ export class ChatSession {
     if (this.isBusy) return;
     this.submitting = true;
     this.set({ refused: null, isStopping: false });
+    const own = this.isUnstored ? NEW_CHAT : this.id;
     let before = this.chat.messages;
     let cut: CutError | null = null;
     try {
@@ -314,6 +316,7 @@ export class ChatSession {
       if (outcome.refusal) throw outcome.refusal;
       if (cut && !cut.answered) {
         // Nobody knows whether it arrived; the stored chat does.
+        keepUnsure(own, text);
         const found = await this.lookAgain();
         if (found === "locked") throw new Error("The key was refused before it was known whether this was sent.");
         if (found === "missing" || !turn.wasTaken()) throw new Error(NOT_SENT);
@@ -326,6 +329,7 @@ export class ChatSession {
       cut = null;
     } finally {
       this.submitting = false;
+      settle(own);
     }
     if (cut) this.set({ isCut: true });
     await (cut ? this.follow() : this.finish());

@@ -36,7 +36,9 @@ describe("a state says how it ended", () => {
     const call = span("chat model", "client", { "error.type": "stopped" });
     const run = span("agent.run", "internal", { "gen_ai.response.finish_reasons": ["stopped"] });
 
-    expect([call, run].map(stateOfSpan)).toEqual(["stopped", "stopped"]);
+    const cut = span("chat model", "client", { cancelled: true });
+
+    expect([call, run, cut].map(stateOfSpan)).toEqual(["stopped", "stopped", "stopped"]);
     expect(stateOfSpan({ ...call, status: "error" })).toBe("failed");
   });
 

@@ -31,7 +31,10 @@ export function stateOfSpan({ status, attributes }: Pick<SpanView, "status" | "a
   const told = attributes["popagent.turn.state"];
   if (TURN_ENDS.includes(told)) return told as State;
   const reasons = attributes["gen_ai.response.finish_reasons"];
-  const isStopped = attributes["error.type"] === "stopped" || (Array.isArray(reasons) && reasons.includes("stopped"));
+  const isStopped =
+    attributes["error.type"] === "stopped" ||
+    attributes["cancelled"] === true ||
+    (Array.isArray(reasons) && reasons.includes("stopped"));
   return status === "ok" && isStopped ? "stopped" : STATES[status];
 }
 
