@@ -21,6 +21,8 @@ HookEvent = Literal[
     "PreToolUse",
     "PostToolUse",
     "PostToolUseFailure",
+    "SubagentStart",
+    "SubagentStop",
     "Stop",
     "SessionEnd",
 ]
@@ -36,7 +38,7 @@ Matcher = Annotated[
         min_length=1,
         max_length=200,
         description="`*`, or a regular expression (RE2) that the whole name of the tool must match, such as "
-        "`write|edit`. Other events than those of tools have nothing to match: `*`.",
+        "`write|edit`; of SubagentStart and SubagentStop the specialist's id. Other events have nothing to match: `*`.",
     ),
 ]
 HookUrl = Annotated[
@@ -62,7 +64,7 @@ OrderIndex = Annotated[
 
 
 class HookView(View):
-    """A hook. UserPromptSubmit, PreToolUse and Stop may refuse; the other events are only told."""
+    """A hook. UserPromptSubmit, PreToolUse, SubagentStart and Stop may refuse; the other events are only told."""
 
     id: Id
     name: str
@@ -187,7 +189,7 @@ class HookRunView(View):
     event: HookEvent
     hook_id: Id
     hook_name: str
-    subject: str = Field(description="The tool's name; empty for events of other things.")
+    subject: str = Field(description="The tool's name, or the specialist's id; empty for events of other things.")
     decision: HookDecision | None
     reason: str = Field(max_length=2_000)
     status: HookStatus

@@ -120,6 +120,8 @@ def test_events_without_a_name_have_nothing_to_match_and_told_events_nothing_to_
 
     assert (checked_on_failure("PreToolUse", None), checked_on_failure("SessionEnd", None)) == ("block", "allow")
     assert checked_on_failure("Stop", "allow") == "allow"
+    assert checked_on_failure("SubagentStart", None) == "block"
+    assert checked_matcher("SubagentStop", "re.*") == "re.*"
 
 
 @pytest.mark.parametrize(

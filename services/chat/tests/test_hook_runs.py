@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from popagent_agent.ports import ToolCall
+from popagent_chat.hooks import store
 from popagent_chat.hooks.audit import MOST_WAITING, HookAudit
+from popagent_chat.hooks.running import RunHooks
 from popagent_chat.hooks.store import HookRun
 from popagent_db.pool import Pool, open_pool
 from popagent_kit.ids import new_id
@@ -161,6 +164,38 @@ async def test_a_refused_message_is_kept_answered_with_the_reason_and_no_model_e
     assert "Hello" in asked
     assert "launch" not in asked
     assert "rockets" not in asked
+
+
+async def test_work_that_is_handed_on_is_asked_about_by_the_specialists_id_and_its_end_is_told(
+    door: Door, server: HookServer, hooks: Hooks, chat: Chat
+) -> None:
+    server.answers["/start"] = denies("It is on leave.")
+    for event in ("PreToolUse", "PostToolUse", "SubagentStop"):
+        await hooks.add(event, event)
+    await hooks.add("SubagentStart", "start", matcher="reviewer")
+    session = new_id()
+    await door.ask(CreateSession(command_id=new_id(), body=CreateSessionBody(id=session)))
+    async with chat.pool.acquire() as conn:
+        stored = await store.ENABLED.all(conn)
+    run_hooks = RunHooks(chat.deps.hooks, chat.deps.hook_audit, stored, session, "orchistrator", "t1")
+    task = {"prompt": "Look at it."}
+    looked, reviewed = ToolCall("c1", "agent-researcher", task), ToolCall("c2", "agent-reviewer", task)
+
+    allowed = await run_hooks.before_tool("orchistrator", looked)
+    await run_hooks.after_tool("orchistrator", looked, "Found.", error=False)
+    refused = [await run_hooks.before_tool("orchistrator", reviewed) for _ in range(2)]
+
+    assert (allowed, refused) == (None, ["The hook “start” refused this: It is on leave."] * 2)
+    runs = await runs_of(door, session)
+    assert [(each.event, each.subject) for each in runs] == [
+        ("PreToolUse", "agent-researcher"),
+        ("PostToolUse", "agent-researcher"),
+        ("SubagentStop", "researcher"),
+        ("PreToolUse", "agent-reviewer"),
+        ("SubagentStart", "reviewer"),
+    ]
+    ended = {"callId": "c1", "agent": "researcher", "prompt": "Look at it.", "result": "Found.", "failed": False}
+    assert runs[2].input == ended
 
 
 @pytest.mark.parametrize("on_failure", ["block", "allow"])

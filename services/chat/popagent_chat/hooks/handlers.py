@@ -50,12 +50,15 @@ _CALL: Final[dict[str, object]] = {
     "tool": "write",
     "arguments": {"path": "notes.md", "content": "An example."},
 }
+_TASK: Final[dict[str, object]] = {"callId": "call_2", "agent": "researcher", "prompt": "An example of a task."}
 EXAMPLES: Final[dict[HookEvent, dict[str, object]]] = {
     "SessionStart": {},
     "UserPromptSubmit": {"prompt": "An example of what a person says."},
     "PreToolUse": _CALL,
     "PostToolUse": {**_CALL, "output": "An example of a result."},
     "PostToolUseFailure": {**_CALL, "output": "An example of an error."},
+    "SubagentStart": _TASK,
+    "SubagentStop": {**_TASK, "result": "An example of a result.", "failed": False},
     "Stop": {"answer": "An example of an answer."},
     "SessionEnd": {},
 }
@@ -167,6 +170,7 @@ async def try_hook(deps: ChatDeps, command: TryHook) -> HookTrialView:
     if deps.hooks.trials.locked():
         raise RateLimitedError("Other hooks are being tried. Try again in a moment.", retry_after_s=5)
     hook = hook.model_copy(update={"timeout_ms": min(hook.timeout_ms, LONGEST_TRIAL_MS)})
+    example = EXAMPLES[hook.event]
     told = {
         "event": hook.event,
         "test": True,
@@ -174,8 +178,8 @@ async def try_hook(deps: ChatDeps, command: TryHook) -> HookTrialView:
         "turnId": None,
         "traceId": None,
         "agentId": None,
-        "subject": EXAMPLES[hook.event].get("tool", ""),
-        "input": bounded(EXAMPLES[hook.event]),
+        "subject": example.get("tool") or example.get("agent") or "",
+        "input": bounded(example),
     }
     async with deps.hooks.trials:
         outcome = await deps.hooks.ask(hook, new_id(), told)

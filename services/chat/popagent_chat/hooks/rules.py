@@ -10,8 +10,10 @@ import re2
 from popagent_kit.errors import InvalidInputError
 from popagent_proto.chat.hooks import HookEvent, OnFailure
 
-MAY_REFUSE: Final[frozenset[HookEvent]] = frozenset({"UserPromptSubmit", "PreToolUse", "Stop"})
-OF_TOOLS: Final[frozenset[HookEvent]] = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure"})
+MAY_REFUSE: Final[frozenset[HookEvent]] = frozenset({"UserPromptSubmit", "PreToolUse", "SubagentStart", "Stop"})
+NAMED: Final[frozenset[HookEvent]] = frozenset(
+    {"PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart", "SubagentStop"}
+)
 EVERYTHING: Final = "*"
 
 
@@ -23,8 +25,10 @@ def checked_matcher(event: HookEvent, matcher: str) -> str:
     """
     if matcher == EVERYTHING:
         return matcher
-    if event not in OF_TOOLS:
-        raise InvalidInputError(f"matcher must be * for {event}: only events of tools have a name", field="matcher")
+    if event not in NAMED:
+        raise InvalidInputError(
+            f"matcher must be * for {event}: only events of tools and specialists have a name", field="matcher"
+        )
     try:
         _compiled(matcher)
     except re2.error:

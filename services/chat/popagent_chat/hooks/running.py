@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from popagent_agent.delegation import PREFIX
 from popagent_agent.ports import ToolCall
 from popagent_chat.hooks import store
 from popagent_chat.hooks.asking import HookCalls, Outcome
@@ -69,11 +70,14 @@ class RunHooks:
 
     async def before_tool(self, agent_id: str, call: ToolCall) -> str | None:
         """Return why the call must not be made; what was refused once is refused without asking again."""
-        if not self._due("PreToolUse", call.name):
+        specialist = _specialist(call)
+        if not (self._due("PreToolUse", call.name) or (specialist and self._due("SubagentStart", specialist))):
             return None
         key = call.name, json.dumps(sorted(call.arguments.items()))
         if key not in self._denied:
             reason = await self._dispatch("PreToolUse", agent_id, _told_of(call), call.name)
+            if reason is None and specialist:
+                reason = await self._dispatch("SubagentStart", agent_id, _task_of(call, specialist), specialist)
             if reason is None:
                 return None
             self._denied[key] = reason
@@ -83,6 +87,9 @@ class RunHooks:
         """Tell what a call gave."""
         event: HookEvent = "PostToolUseFailure" if error else "PostToolUse"
         await self._dispatch(event, agent_id, {**_told_of(call), "output": text}, call.name)
+        if specialist := _specialist(call):
+            ended = {**_task_of(call, specialist), "result": text, "failed": error}
+            await self._dispatch("SubagentStop", agent_id, ended, specialist)
 
     async def before_end(self, text: str) -> str | None:
         """Return why the answer must not be the last word, None when it may."""
@@ -145,6 +152,15 @@ class RunHooks:
 
 def _told_of(call: ToolCall) -> dict[str, Any]:
     return {"callId": call.call_id, "tool": call.name, "arguments": call.arguments}
+
+
+def _specialist(call: ToolCall) -> str:
+    """Return the id of the agent that the call gives work to, nothing for any other call."""
+    return call.name.removeprefix(PREFIX) if call.name.startswith(PREFIX) else ""
+
+
+def _task_of(call: ToolCall, specialist: str) -> dict[str, Any]:
+    return {"callId": call.call_id, "agent": specialist, **call.arguments}
 
 
 def _refusal(hook: StoredHook, outcome: Outcome) -> str:

@@ -223,8 +223,8 @@ export interface ConnectionTestView {
 /** A hook. Its secret is sealed at the door and never told again. */
 export interface CreateHookBody {
   name: string;
-  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd";
-  /** `*`, or a regular expression (RE2) that the whole name of the tool must match, such as `write|edit`. Other events than those of tools have nothing to match: `*`. */
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd";
+  /** `*`, or a regular expression (RE2) that the whole name of the tool must match, such as `write|edit`; of SubagentStart and SubagentStop the specialist's id. Other events have nothing to match: `*`. */
   matcher?: string;
   kind?: "http" | "command";
   /** Of the kind http: where the event is posted; its origin must be one of POPAGENT_HOOK_ORIGINS. */
@@ -356,10 +356,10 @@ export interface HookRunView {
   seq: number;
   turnId: string | null;
   traceId: string | null;
-  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd";
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd";
   hookId: string;
   hookName: string;
-  /** The tool's name; empty for events of other things. */
+  /** The tool's name, or the specialist's id; empty for events of other things. */
   subject: string;
   decision: "allow" | "deny" | null;
   reason: string;
@@ -383,11 +383,11 @@ export interface HookTrialView {
   durationMs: number;
 }
 
-/** A hook. UserPromptSubmit, PreToolUse and Stop may refuse; the other events are only told. */
+/** A hook. UserPromptSubmit, PreToolUse, SubagentStart and Stop may refuse; the other events are only told. */
 export interface HookView {
   id: string;
   name: string;
-  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd";
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd";
   matcher: string;
   kind: "http" | "command";
   /** Empty for a command. */
@@ -546,7 +546,7 @@ export interface PatchHookBody {
   /** The one you saw last. */
   revision: number;
   name?: string | null;
-  event?: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "Stop" | "SessionEnd" | null;
+  event?: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd" | null;
   matcher?: string | null;
   kind?: "http" | "command" | null;
   url?: string | null;
