@@ -24,6 +24,7 @@ from popagent_sandbox.errors import (
     WrongKindError,
 )
 from popagent_sandbox.paths import shown
+from popagent_sandbox.renameat2 import rename_new
 
 LOCK_WAIT_S: Final = 10.0
 _LOCK_POLL_S: Final = 0.01
@@ -106,12 +107,15 @@ def created(place: Place, content: bytes, stopped: Stopped) -> Iterator[None]:
             if name is None:
                 os.link(f"{_OWN_FILES}/{fd}", place.name, dst_dir_fd=place.fd, follow_symlinks=True)
             else:
-                os.link(name, place.name, src_dir_fd=place.fd, dst_dir_fd=place.fd, follow_symlinks=False)
-        except FileExistsError as error:
-            raise PathTakenError(f"{shown(place.path)} was made by somebody else just now. Read it first.") from error
-        finally:
+                rename_new(place.fd, name, place.fd, place.name)
+        except BaseException as error:
             if name is not None:
                 os.unlink(name, dir_fd=place.fd)
+            if isinstance(error, FileExistsError):
+                raise PathTakenError(
+                    f"{shown(place.path)} was made by somebody else just now. Read it first."
+                ) from error
+            raise
         yield
         os.fsync(place.fd)
 

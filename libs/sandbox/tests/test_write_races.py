@@ -140,7 +140,12 @@ def test_no_change_of_several_processes_and_threads_is_lost(root: Path) -> None:
     assert (root / "count").read_text() == "125"
 
 
-def test_of_many_who_make_the_same_file_one_does(folder: ContainedFolder, root: Path) -> None:
+@pytest.mark.parametrize("nameless", [True, False])
+def test_of_many_who_make_the_same_file_one_does(
+    folder: ContainedFolder, root: Path, monkeypatch: pytest.MonkeyPatch, nameless: bool
+) -> None:
+    if not nameless:
+        monkeypatch.setattr(replacing, "_NAMELESS", 0)
     together, made, refused = threading.Barrier(6), [], []
 
     def make(number: int) -> None:
@@ -158,6 +163,7 @@ def test_of_many_who_make_the_same_file_one_does(folder: ContainedFolder, root: 
 
     assert (len(made), len(refused)) == (1, 5)
     assert (root / "one" / "new.txt").read_bytes() == made[0]
+    assert os.listdir(root / "one") == ["new.txt"]
 
 
 def test_a_file_that_somebody_changes_while_it_is_edited_is_left_as_it_is(
