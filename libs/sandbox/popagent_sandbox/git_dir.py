@@ -7,11 +7,14 @@ Objects are read where they are, as the alternates of an empty store of ours.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import re
+import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -31,6 +34,8 @@ MOST_REFS: Final = 5_000
 MOST_OBJECTS: Final = 500_000
 DEEPEST_REF: Final = 12
 OBJECTS: Final = ".git/objects"
+PREFIX: Final = "popagent-git-"
+LEFT_BEHIND_S: Final = 3_600
 MEMORY: Final = "/dev/shm"  # noqa: S108 (a folder of a random name and closed to others is made in it)
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
@@ -118,14 +123,27 @@ def git_dir_for(folder: ContainedFolder) -> Iterator[GitDir]:
     """
     with folder.descriptor() as top, _opened_storage(top) as source, ExitStack() as made:
         try:
-            scratch = tempfile.TemporaryDirectory(
-                prefix="popagent-git-", dir=_quick_place(source), ignore_cleanup_errors=True
-            )
+            place = _quick_place(source)
+            _sweep(place or tempfile.gettempdir())
+            scratch = tempfile.TemporaryDirectory(prefix=PREFIX, dir=place, ignore_cleanup_errors=True)
             git = _take_over(source, Path(made.enter_context(scratch)))
         except OSError as error:
             log.warning("no git dir can be made", exc_info=error)
             raise RepositoryRefusedError("There is no room on this machine to look at the repository.") from error
         yield git
+
+
+@functools.cache
+def _sweep(place: str) -> None:
+    """Remove, once a process, what killed ones left: no look at a repository takes as long as LEFT_BEHIND_S."""
+    oldest = time.time() - LEFT_BEHIND_S
+    with os.scandir(place) as entries:
+        for entry in entries:
+            if not entry.name.startswith(PREFIX) or not entry.is_dir(follow_symlinks=False):
+                continue
+            status = entry.stat(follow_symlinks=False)
+            if status.st_uid == os.getuid() and status.st_mtime < oldest:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _quick_place(source: int) -> str | None:

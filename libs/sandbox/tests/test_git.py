@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from popagent_kit.errors import AppError, InvalidInputError
+from popagent_sandbox import git_dir
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.errors import PathMissingError, PathRefusedError
 from popagent_sandbox.git import Checkout, CommitMissingError, NoCommitError, checkout
@@ -384,6 +385,22 @@ def test_nothing_is_left_behind_and_nothing_is_written_into_the_checkout(
 
     assert {path: path.stat().st_mtime_ns for path in (repository.root / ".git").rglob("*")} == before
     assert list(scratch.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    for name in (f"{git_dir.PREFIX}old", f"{git_dir.PREFIX}new", "other"):
+        (scratch / name).mkdir(parents=True)
+        (scratch / name / "index").write_text("x")
+    os.utime(scratch / f"{git_dir.PREFIX}old", (0, 0))
+    os.utime(scratch / "other", (0, 0))
+    monkeypatch.setattr("popagent_sandbox.git_dir.MEMORY", str(scratch))
+
+    look(repository.root, lambda found: found.status())
+
+    assert {path.name for path in scratch.iterdir()} == {f"{git_dir.PREFIX}new", "other"}
 
 
 def test_an_unknown_kind_of_input_is_an_answer(opened: Checkout) -> None:
