@@ -334,6 +334,13 @@ def test_a_broken_repository_is_refused_in_a_sentence(
     assert "popagent-git-" not in refused.value.message
 
 
+def test_an_index_in_two_files_is_refused_in_a_sentence(repository: Repository) -> None:
+    repository.git("update-index", "--split-index")
+
+    with pytest.raises(RepositoryRefusedError, match="index"):
+        look(repository.root, lambda found: found.status())
+
+
 @pytest.mark.parametrize("name", ["missing", "0000000", "HEAD~99", "v9.9", "deadbeef" * 5])
 def test_a_commit_that_is_not_there_is_named(opened: Checkout, name: str) -> None:
     with pytest.raises(CommitMissingError, match=name):
