@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -48,7 +48,13 @@ def programs() -> list[str]:
 
 
 def options(
-    *, workspace_fd: int, hidden: Hidden, grant: Grant, limits: Limits, written_fds: dict[str, int]
+    *,
+    workspace_fd: int,
+    hidden: Hidden,
+    protected_fds: Mapping[str, int],
+    grant: Grant,
+    limits: Limits,
+    written_fds: Mapping[str, int],
 ) -> list[str]:
     """Return the options in order; what comes later is mounted over what came before."""
     return [
@@ -64,6 +70,8 @@ def options(
         *("--perms", "0700", "--dir", HOME),
         *(option for path, fd in written_fds.items() for option in ("--file", str(fd), path)),
         *("--bind-fd", str(workspace_fd), WORKSPACE),
+        # By descriptor: a path could have become a link to somewhere else by now.
+        *(option for path, fd in protected_fds.items() for option in ("--ro-bind-fd", str(fd), f"{WORKSPACE}/{path}")),
         *_covered(hidden),
         *(option for mount in grant.mounts for option in ("--ro-bind", mount.source, mount.target)),
         *("--remount-ro", "/"),

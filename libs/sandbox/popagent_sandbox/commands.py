@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +14,7 @@ from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError
 from popagent_sandbox.confined import Confined, ConfinementError, Ended
 from popagent_sandbox.confinement import confinement, plan_for
 from popagent_sandbox.contained import ContainedFolder
+from popagent_sandbox.errors import PathMissingError, PathRefusedError
 from popagent_sandbox.grants import Grant, Limits
 from popagent_sandbox.hidden import HiddenPaths
 from popagent_sandbox.output import Printed
@@ -137,7 +140,9 @@ class Commands:
         _refuse_bad_text(command)
         async with self._looking:
             hidden = await asyncio.to_thread(self._hidden.look)
-        with self._folder.descriptor() as workspace:
+        with ExitStack() as held:
+            workspace = held.enter_context(self._folder.descriptor())
+            protected = await asyncio.to_thread(self._opened, hidden.protected, held)
             if self._closed:
                 raise CommandsClosedError
             plan = plan_for(
@@ -145,6 +150,7 @@ class Commands:
                 [next(shell for shell in _SHELLS if os.access(shell, os.X_OK)), "-c", command],
                 workspace_fd=workspace,
                 hidden=hidden,
+                protected_fds=protected,
                 grant=self._grant,
                 limits=self._limits,
             )
@@ -153,6 +159,14 @@ class Commands:
         if self._closed:
             confined.kill("its run ended")
         return confined
+
+    def _opened(self, paths: Sequence[str], held: ExitStack) -> dict[str, int]:
+        """Return descriptors of those that are files or folders still."""
+        found = {}
+        for path in paths:
+            with suppress(PathMissingError, PathRefusedError):
+                found[path] = held.enter_context(self._folder.open(path)).fd
+        return found
 
     def _of_name(self, name: str) -> Confined:
         if name not in self._background:

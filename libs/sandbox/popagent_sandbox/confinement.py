@@ -75,25 +75,30 @@ def plan_for(
     hidden: Hidden,
     grant: Grant,
     limits: Limits,
+    protected_fds: Mapping[str, int] | None = None,
     written: Mapping[str, bytes] | None = None,
 ) -> Plan:
-    """Return what to start for `command` in the folder behind `workspace_fd`, which stays the caller's.
+    """Return what to start for `command` in the folder behind `workspace_fd`; descriptors stay the caller's.
 
-    The command finds the files of `written` under their absolute paths.
+    The command finds the files of `written` under their absolute paths, and can only read what `protected_fds` names
+    by paths relative to the workspace.
     """
+    protected_fds = protected_fds or {}
     placed = {**{path: text.encode() for path, text in bubblewrap.WRITTEN.items()}, **(written or {})}
 
     def options(fds: Mapping[str, int]) -> list[str]:
         room = bubblewrap.options(
             workspace_fd=workspace_fd,
             hidden=hidden,
+            protected_fds=protected_fds,
             grant=grant,
             limits=limits,
             written_fds={path: fds[path] for path in placed},
         )
         return [*room, "--seccomp", str(fds[_FILTER])]
 
-    return Plan(program, options, command, {**placed, _FILTER: filter_program()}, (workspace_fd,), limits)
+    files = {**placed, _FILTER: filter_program()}
+    return Plan(program, options, command, files, (workspace_fd, *protected_fds.values()), limits)
 
 
 def _complaint(program: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Which paths of a workspace are covered before a command runs in it: the same that the file tools refuse."""
+"""Which paths of a workspace a command must not see, and which not change: the same that the file tools refuse."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import Final
 from popagent_kit.errors import ConflictError
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.denied import why_denied
+from popagent_sandbox.listing import SKIPPED_FOLDERS
 from popagent_sandbox.paths import shown
+from popagent_sandbox.protected import why_protected
 
-# Each is a mount of its own.
+# Each is a mount of its own, and a protected one a descriptor besides.
 MOST_HIDDEN: Final = 400
+MOST_PROTECTED: Final = 200
 LONGEST_LOOK_S: Final = 30.0
 # A folder that changed this shortly before it was looked at may change again within the same tick of its clock.
 SETTLED_NS: Final = 2_000_000_000
@@ -27,10 +30,11 @@ class TooMuchToHideError(ConflictError):
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Relative paths, none below another."""
+    """Relative paths; `protected` are to be read only, the MOST_PROTECTED nearest to the top of the workspace."""
 
     folders: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class _Seen:
     below: tuple[str, ...]
     folders: tuple[str, ...]
     files: tuple[str, ...]
+    protected: tuple[str, ...]
 
 
 class HiddenPaths:
@@ -58,6 +63,7 @@ class HiddenPaths:
         seen: dict[str, _Seen] = {}
         folders: list[str] = []
         files: list[str] = []
+        protected: list[str] = []
         with self._folder.descriptor() as fd:
             left = [""]
             while left:
@@ -73,13 +79,15 @@ class HiddenPaths:
                 left += found.below
                 folders += found.folders
                 files += found.files
+                protected += found.protected
         self._seen = seen
         if len(folders) + len(files) > MOST_HIDDEN:
             raise TooMuchToHideError(
                 f"{len(folders) + len(files)} paths in this workspace may hold credentials, for example "
                 f"{shown((files or folders)[0])}; commands run where there are at most {MOST_HIDDEN}."
             )
-        return Hidden(tuple(folders), tuple(files))
+        protected.sort(key=lambda path: (path.count("/"), path))
+        return Hidden(tuple(folders), tuple(files), tuple(protected[:MOST_PROTECTED]))
 
     def _listed(self, root: int, path: str) -> _Seen | None:
         # Only names are taken from here: a folder that is replaced by a link meanwhile shows nothing of what it holds.
@@ -97,7 +105,9 @@ class HiddenPaths:
     @staticmethod
     def _scanned(place: str, path: str, changed_ns: int) -> _Seen:
         parts = tuple(path.split("/")) if path else ()
-        below, folders, files = [], [], []
+        # What is installed brings metadata by the thousand, and none of it is the project's.
+        looks_for_protected = SKIPPED_FOLDERS.isdisjoint(parts) and why_protected(parts) is None
+        below, folders, files, protected = [], [], [], []
         with os.scandir(place) as scan:
             for item in scan:
                 inner = f"{path}/{item.name}" if path else item.name
@@ -105,8 +115,10 @@ class HiddenPaths:
                 if why_denied((*parts, item.name)) is None:
                     if is_folder:
                         below.append(inner)
+                    if looks_for_protected and not item.is_symlink() and why_protected((*parts, item.name)) is not None:
+                        protected.append(inner)
                 elif is_folder:
                     folders.append(inner)
                 elif not item.is_symlink():  # what a link points at has a name of its own
                     files.append(inner)
-        return _Seen(changed_ns, tuple(below), tuple(folders), tuple(files))
+        return _Seen(changed_ns, tuple(below), tuple(folders), tuple(files), tuple(protected))
