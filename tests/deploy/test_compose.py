@@ -134,6 +134,31 @@ def test_containers_get_the_time_that_settings_may_grant_and_the_door_is_stopped
     assert "gateway" in services["chat"]["depends_on"]
 
 
+def test_only_who_runs_commands_of_agents_may_make_sandboxes(project: dict[str, Any]) -> None:
+    options = {row.name: project["services"][row.name]["security_opt"] for row in SERVICES}
+    looser = {name for name, given in options.items() if given != ["no-new-privileges:true"]}
+
+    assert looser == {"chat", "task-runner"}
+    assert all("no-new-privileges:true" in given for given in options.values())
+    assert all(project["services"][row.name]["cap_drop"] == ["ALL"] for row in SERVICES)
+    assert [part for part in options["chat"] if part.startswith("seccomp")] == ["seccomp=deploy/seccomp.json"]
+
+
+def test_the_profile_of_the_container_allows_bubblewrap_and_none_of_what_reaches_the_machine() -> None:
+    profile = json.loads((ROOT / "deploy" / "seccomp.json").read_text(encoding="utf-8"))
+    freely = {name for rule in profile["syscalls"] if "args" not in rule for name in rule["names"]}
+
+    assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
+    assert {rule["action"] for rule in profile["syscalls"]} == {"SCMP_ACT_ALLOW"}
+    assert {"clone", "mount", "pivot_root", "sethostname", "umount2", "unshare", "prctl", "seccomp"} <= freely
+    assert not freely & {
+        *("add_key", "bpf", "delete_module", "fsopen", "init_module", "io_uring_setup", "kexec_load", "keyctl"),
+        *("mount_setattr", "move_mount", "open_by_handle_at", "open_tree", "perf_event_open", "personality", "ptrace"),
+        *("quotactl", "reboot", "setns", "settimeofday", "socket", "swapon", "syslog", "userfaultfd"),
+    }
+    assert all(len(rule["names"]) == len(set(rule["names"])) for rule in profile["syscalls"])
+
+
 def seconds(text: str) -> float:
     units = {"h": 3600, "m": 60, "s": 1}
     return sum(int(number) * units[unit] for number, unit in re.findall(r"(\d+)([hms])", text))
