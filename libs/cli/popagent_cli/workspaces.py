@@ -14,7 +14,7 @@ from popagent_cli.client import Client, with_client
 from popagent_cli.errors import CliError, RefusedError
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
-from popagent_kit.settings import command
+from popagent_kit.settings import command, home_folder
 from popagent_local import cloning
 from popagent_local.cloning import Source
 
@@ -137,6 +137,22 @@ def delete(client: Client, workspace: str, as_json: bool) -> None:
         print_json(gone)
     else:
         click.echo(f"{one_safe_line(found['name'])} is forgotten; its folder {one_safe_line(found['path'])} stays")
+
+
+@workspace.command()
+@click.argument("workspace", metavar="NAME-OR-ID")
+@with_client
+def prepare(client: Client, workspace: str) -> None:
+    """Run the command that makes a workspace's tests run, as you and with the network.
+
+    It stands in the workspace's file below `sandbox` in the home; docs/sandbox.md says what else does. Read what the
+    repository makes it do before: it runs outside of any sandbox.
+    """
+    from popagent_local import preparing  # noqa: PLC0415 (the other verbs need nothing of what it loads)
+
+    found = find_workspace(client, workspace)
+    ran = preparing.prepare(home_folder(), _root_here(client), found["path"])
+    note(f"{one_safe_line(found['name'])} is prepared: {one_safe_line(ran, 200)}")
 
 
 def _registered(client: Client, path: str, name: str | None) -> dict[str, Any]:
