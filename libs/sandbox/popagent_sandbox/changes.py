@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
-from itertools import takewhile
 from typing import Final
 
 from popagent_kit.text import excerpt
@@ -14,6 +13,7 @@ from popagent_telemetry import without_private_keys
 CONTEXT_LINES: Final = 2
 # Comparing takes time by the product of both sides; more lines than this are told as numbers.
 COMPARED_LINES: Final = 1_500
+COMPARED_BYTES: Final = 256_000
 LONGEST_LINE: Final = 240
 
 
@@ -29,25 +29,53 @@ class Diff:
 
 def diff(before: bytes, after: bytes, *, characters: int = 4_000) -> Diff:
     """Compare two contents of a text file; private keys are redacted, since single lines of them look like text."""
-    old, new = _lines(before), _lines(after)
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    start = max(0, same - CONTEXT_LINES)
-    tail_old, tail_new = old[same:], new[same:]
-    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(tail_old[::-1], tail_new[::-1], strict=False)))
-    kept = max(0, end - CONTEXT_LINES)
-    middle_old, middle_new = old[start : len(old) - kept], new[start : len(new) - kept]
-    if len(middle_old) > COMPARED_LINES or len(middle_new) > COMPARED_LINES:
-        return Diff("", len(tail_new) - end, len(tail_old) - end, cut=True)
-    hunks = list(unified_diff(middle_old, middle_new, n=CONTEXT_LINES, lineterm=""))[2:]
-    added = sum(1 for line in hunks if line.startswith("+"))
-    removed = sum(1 for line in hunks if line.startswith("-"))
-    text, cut = _bounded([_moved(line, start) for line in hunks], characters)
+    old, new = without_private_keys(before), without_private_keys(after)
+    start = old.rfind(b"\n", 0, _alike(old, new)) + 1
+    tail = _tail(old[start:], new[start:])
+    removed, added = (content.count(b"\n", start, len(content) - tail) for content in (old, new))
+    if max(len(old), len(new)) - start - tail > COMPARED_BYTES or max(removed, added) > COMPARED_LINES:
+        return Diff("", added, removed, cut=True)
+    for _ in range(CONTEXT_LINES):
+        start = old.rfind(b"\n", 0, max(0, start - 1)) + 1
+    end = len(old) - tail
+    for _ in range(CONTEXT_LINES):
+        end = old.find(b"\n", end) + 1 or len(old)
+    tail = len(old) - end
+    hunks = list(unified_diff(_lines(old, start, tail), _lines(new, start, tail), n=CONTEXT_LINES, lineterm=""))[2:]
+    removed, added = (sum(1 for line in hunks if line.startswith(sign)) for sign in "-+")
+    above = old.count(b"\n", 0, start)
+    text, cut = _bounded([_moved(line, above) for line in hunks], characters)
     return Diff(text, added, removed, cut)
 
 
-def _lines(content: bytes) -> list[str]:
+def _alike(one: bytes, other: bytes) -> int:
+    """Return how many bytes the two begin with alike; halves are compared, so that it takes no time by the byte."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _tail(old: bytes, new: bytes) -> int:
+    """Return how many bytes of whole lines the two end with alike."""
+    alike = _alike(old[::-1], new[::-1])
+    at = len(old) - alike
+    if at == 0 or len(new) == alike:  # what is left of one of them begins where both do: at the start of a line
+        return alike
+    if old[at - 1 : at] == new[len(new) - alike - 1 : len(new) - alike] == b"\n":
+        return alike
+    line_end = old.find(b"\n", at)
+    return 0 if line_end < 0 else len(old) - line_end - 1
+
+
+def _lines(content: bytes, start: int, tail: int) -> list[str]:
     """Return the lines as a read shows them; a missing line feed at the end is told as git does."""
-    text = without_private_keys(content).decode("utf-8-sig", "replace")
+    part = content[start : len(content) - tail]
+    text = part.decode("utf-8-sig" if start == 0 else "utf-8", "replace")
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if lines[-1] == "":
         return lines[:-1]

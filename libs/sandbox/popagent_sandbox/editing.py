@@ -92,7 +92,7 @@ def _too_often(text: _Text, found: list[int]) -> str:
 
 
 def _nowhere(text: _Text, wanted: bytes) -> str:
-    lines = text.plain.decode("utf-8", "replace").split("\n")
+    lines = text.plain.decode("utf-8", "replace").split("\n", SEARCHED_LINES)[:SEARCHED_LINES]
     asked = wanted.decode("utf-8", "replace").strip("\n").split("\n")
     spaced = _other_white_space(lines, asked)
     start = spaced if spaced is not None else _nearest(lines, asked)
@@ -120,12 +120,7 @@ def _nearest(lines: list[str], asked: list[str]) -> int | None:
     key = max(range(len(asked)), key=lambda at: len(asked[at].strip()))
     probe = asked[key].strip()[:SHOWN_LINE]
     words = Counter(_words(probe))
-    shared = Counter(
-        {
-            at: sum((Counter(_words(line[:SHOWN_LINE])) & words).values())
-            for at, line in enumerate(lines[:SEARCHED_LINES])
-        }
-    )
+    shared = Counter({at: sum((Counter(_words(line[:SHOWN_LINE])) & words).values()) for at, line in enumerate(lines)})
     best: tuple[float, int] = (_ALIKE, -1)
     for at, count in shared.most_common(COMPARED_LINES):
         if count:

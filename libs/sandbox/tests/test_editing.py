@@ -132,6 +132,32 @@ def test_a_diff_is_bounded_in_characters_and_in_time() -> None:
     assert time.process_time() - begun < 5
 
 
+LINES = st.lists(st.sampled_from(["a", "b", "aa", ""]), max_size=8)
+
+
+@given(before=LINES, after=LINES, ends=st.tuples(st.booleans(), st.booleans()))
+def test_the_hunks_of_a_diff_turn_the_one_text_into_the_other(
+    before: list[str], after: list[str], ends: tuple[bool, bool]
+) -> None:
+    old, new = ("\n".join(lines) + "\n" * end for lines, end in zip((before, after), ends, strict=True))
+    shown = diff(old.encode(), new.encode()).text.replace(" (no line feed at the end)", "").splitlines()
+    source, expected = (text.split("\n")[: -1 if text[-1:] in ("", "\n") else None] for text in (old, new))
+    done, result = 0, []
+
+    for line in shown:
+        if line.startswith("@@"):
+            first, _, count = line.split(" ")[1][1:].partition(",")
+            at = int(first) - (count != "0")
+            result += source[done:at]
+            done = at
+        else:
+            result += [line[1:]] * (line[0] != "-")
+            assert line[0] == "+" or source[done] == line[1:]
+            done += line[0] != "+"
+
+    assert [*result, *source[done:]] == expected
+
+
 def test_a_diff_shows_no_line_of_a_private_key() -> None:
     key = b"-----BEGIN RSA PRIVATE KEY-----\nCANARYone\n-----END RSA PRIVATE KEY-----\n"
 

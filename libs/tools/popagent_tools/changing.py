@@ -44,7 +44,7 @@ async def edit_file(run: RunContext, path: str, old_string: str, new_string: str
         )
     except PathMissingError as error:
         raise await with_similar(folder, path, error) from error
-    return _changed(run, "Edited", change)
+    return await asyncio.to_thread(_changed, run, "Edited", change)
 
 
 @tool("write", access="write", timeout_s=TIMEOUT_S)
@@ -52,7 +52,7 @@ async def write_file(run: RunContext, path: str, content: str) -> str:
     """Make a new text file, or replace the whole text of a file that you have read. For a part of it use edit."""
     folder = _writable(run)
     change = await _settled(lambda stopped: writing.write_text(folder, path, content, run.reads, stopped=stopped))
-    return _changed(run, "Wrote", change)
+    return await asyncio.to_thread(_changed, run, "Wrote", change)
 
 
 @tool("delete", access="write", timeout_s=TIMEOUT_S)
