@@ -36,6 +36,8 @@ DEEPEST_REF: Final = 12
 OBJECTS: Final = ".git/objects"
 PREFIX: Final = "popagent-git-"
 LEFT_BEHIND_S: Final = 3_600
+# A container has 64 MB of it unless it is told otherwise.
+LEFT_FREE_BYTES: Final = 16 * 1024 * 1024
 MEMORY: Final = "/dev/shm"  # noqa: S108 (a folder of a random name and closed to others is made in it)
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
@@ -147,15 +149,19 @@ def _sweep(place: str) -> None:
 
 
 def _quick_place(source: int) -> str | None:
-    """Return where a dozen small files cost nothing: memory, if there is room for the copy of the index."""
-    try:
-        needed = os.stat("index", dir_fd=source, follow_symlinks=False).st_size
-    except OSError:
-        needed = 0
+    """Return where a dozen small files cost nothing: memory, if there is room for what is copied."""
+    needed = sum(_size(name, source) for name in ("index", "packed-refs"))
     if not os.access(MEMORY, os.W_OK | os.X_OK):
         return None
     free = os.statvfs(MEMORY)
-    return MEMORY if free.f_bavail * free.f_frsize > 4 * (needed + LARGEST_REFS_BYTES) else None
+    return MEMORY if free.f_bavail * free.f_frsize > 2 * needed + LEFT_FREE_BYTES else None
+
+
+def _size(name: str, folder: int) -> int:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+    except OSError:
+        return 0
 
 
 @contextmanager
