@@ -12,11 +12,9 @@ import pytest
 from popagent_db.pool import Pool
 from popagent_host.health import OK
 from popagent_kit.ids import new_id
-from popagent_kit.settings import home_folder
 from popagent_proto.chat.turns import StopTurn
 from popagent_sandbox import bubblewrap
 from popagent_sandbox.confinement import confinement, confinement_problem
-from popagent_sandbox.grant_file import grant_file
 from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
 from services.chat.tests.running import Chat, Door
 
@@ -124,24 +122,3 @@ async def test_where_commands_cannot_be_confined_health_says_so_and_nothing_else
 
     assert health.checks["shell"] == "bubblewrap is not installed, so agents cannot run commands. Install it."
     assert health.ready
-
-
-@confined
-async def test_commands_find_what_the_operator_wrote_down_and_a_file_that_cannot_be_used_is_said(
-    chat: Chat, door: Door, model: ModelServer, runs_commands: None
-) -> None:
-    place = grant_file(home_folder(), "default")
-    place.parent.mkdir(parents=True)
-    place.write_text('path = ["/opt/own"]\n[environment]\nWHO = "heron"\n')
-    model.script(
-        Reply(tool_calls=(ScriptedCall("shell", '{"command": "echo $WHO $PATH"}'),)), Reply(text="It is said.")
-    )
-
-    turn = await door.say("who?", new_id())
-    place.write_text("path = 5")
-    model.reset()
-    refused = await door.say("who?", new_id())
-
-    [output] = [str(part.get("output")) for part in turn.message["parts"] if "toolCallId" in part]
-    assert "heron /opt/own:" in output
-    assert "sandbox/default.toml" in str(refused.message)
