@@ -21,7 +21,7 @@ PLACES: Final = frozenset({"ready", "resync"})
 
 
 @click.command()
-@click.option("--topics", default="sessions,turns,workspaces,settings,health", show_default=True)
+@click.option("--topics", default="sessions,turns,workspaces,settings,agents,hooks,health", show_default=True)
 @as_json_option
 @with_client
 def events(client: Client, topics: str, as_json: bool) -> None:

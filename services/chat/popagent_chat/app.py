@@ -106,7 +106,7 @@ def _hooks(service: Service[ChatSettings], keyring: Keyring) -> tuple[HookCalls,
     commands = HookCommands(service.settings.hook_folder, service.settings.root())
     calls = HookCalls(parse_origins(service.settings.hook_origins), commands, keyring)
     audit = HookAudit(service.pool)
-    service.on_stop(audit.write)
+    service.on_stop(audit.close)
     service.on_stop(calls.close)
     service.pulse.every(AUDIT_EVERY_S, "what hooks did", audit.write)
     service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool).prune)

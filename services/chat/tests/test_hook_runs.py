@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from popagent_agent.ports import ToolCall
+from popagent_chat.hooks import audit as audits
 from popagent_chat.hooks import store
 from popagent_chat.hooks.audit import MOST_WAITING, HookAudit
 from popagent_chat.hooks.running import RunHooks
@@ -341,8 +342,9 @@ def run(session: str, number: int, **fields: Any) -> HookRun:
 
 
 async def test_the_audit_waits_for_a_database_that_is_away_keeps_its_order_and_drops_what_cannot_be_stored(
-    door: Door, dsn: str, caplog: pytest.LogCaptureFixture
+    door: Door, dsn: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(audits, "AWAY_S", 0.0)
     session = new_id()
     await door.ask(CreateSession(command_id=new_id(), body=CreateSessionBody(id=session)))
     away = await open_pool(dsn, application_name="test", max_size=1)
@@ -359,15 +361,29 @@ async def test_the_audit_waits_for_a_database_that_is_away_keeps_its_order_and_d
     audit.add([run(session, 2)])  # stored before, as after a commit without an answer
     audit.add([run(session, 4)])
     await audit.write()
-    audit.add([run(session, 5, output="x" * 20_000)])
-    await audit.write()
-    audit.add([run(session, 6)])
+    audit.add([run(session, 5, output="x" * 20_000), run(session, 6)])
     await audit.write()
     await back.close()
+    audit.add([run(session, 7)])
+    await audit.close()
 
     assert [each.duration_ms for each in await runs_of(door, session)] == [0, 1, 2, 3, 4, 6]
     assert "runs of hooks wait for the database" in caplog.text
-    assert "runs of hooks are missing in the audit" in caplog.text
+    assert caplog.text.count("runs of hooks are missing in the audit") == 2
+
+
+async def test_a_database_that_was_away_a_moment_ago_is_not_waited_for_again(
+    dsn: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audits, "WAIT_S", 0.1)
+    away = await open_pool(dsn, application_name="test", max_size=1)
+    audit = HookAudit(away)
+    async with away.acquire():
+        audit.add([run("s", 1)])
+        await asyncio.gather(*(audit.write() for _ in range(5)))
+    await away.close()
+
+    assert caplog.text.count("runs of hooks wait for the database") == 1
 
 
 async def test_of_too_many_that_wait_the_oldest_go(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:

@@ -55,6 +55,7 @@ class HookCalls:
         """Held while somebody tries a hook."""
         self._keyring = keyring
         self._poster = Poster()
+        self._redacted: set[str] = set()
 
     async def ask(self, hook: StoredHook, run_id: str, told: Mapping[str, Any]) -> Outcome:
         """Send `told`, which is bounded and without secrets, and return what the hook makes of it."""
@@ -99,7 +100,9 @@ class HookCalls:
         inject(headers)
         if hook.sealed is not None:
             secret = self._keyring.open(bytes.fromhex(hook.sealed), RESOURCE, hook.id).get_secret_value()
-            register_secret(secret, "hook secret")
+            if hook.sealed not in self._redacted:
+                register_secret(secret, "hook secret")
+                self._redacted.add(hook.sealed)
             headers[SIGNATURE] = signature(secret, body, int(time.time()))
         return await self._poster.post(hook.url, body, headers)
 

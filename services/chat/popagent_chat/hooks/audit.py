@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,6 +18,9 @@ log = logging.getLogger(__name__)
 
 EVERY_S: Final = 5.0
 MOST_WAITING: Final = 2_000
+# A turn waits no longer than this for what it writes down.
+WAIT_S: Final = 1.0
+AWAY_S: Final = 3.0
 BATCH: Final = 200
 
 DROPPED: Final = metrics.counter(
@@ -31,6 +35,7 @@ class HookAudit:
         self._pool = pool
         self._waiting: list[HookRun] = []
         self._writing = asyncio.Lock()
+        self._away_until = 0.0
 
     def add(self, runs: Sequence[HookRun]) -> None:
         """Take runs; of too many that wait the oldest are dropped and counted."""
@@ -42,18 +47,34 @@ class HookAudit:
             del self._waiting[:surplus]
 
     async def write(self) -> None:
-        """Store what waits; without a database it waits on, and what the database refuses is dropped and counted."""
+        """Store what waits; without a database it waits on, and what the database refuses is dropped and counted.
+
+        A database that was away a moment ago is not waited for again, since turns would be slowed by it.
+        """
         async with self._writing:
-            while batch := self._waiting[:BATCH]:
+            most = BATCH
+            while time.monotonic() >= self._away_until and (batch := self._waiting[:most]):
                 try:
-                    async with self._pool.acquire() as conn:
+                    async with self._pool.acquire(WAIT_S) as conn:
                         await store.ADD_RUN.run_many(conn, [tuple(run.model_dump().values()) for run in batch])
                 except UnavailableError as error:
+                    self._away_until = time.monotonic() + AWAY_S
                     log.warning("runs of hooks wait for the database", extra={"reason": error.message})
                     return
                 except Exception:
-                    log.exception("runs of hooks are missing in the audit", extra={"runs": len(batch)})
-                    DROPPED.inc(len(batch))
+                    if len(batch) > 1:
+                        most = 1  # so that one of them takes no other with it
+                        continue
+                    log.exception("runs of hooks are missing in the audit", extra={"runs": 1})
+                    DROPPED.inc()
                 # `add` may have dropped some of them meanwhile.
                 written = {run.id for run in batch}
                 self._waiting = [run for run in self._waiting if run.id not in written]
+
+    async def close(self) -> None:
+        """Store what waits, for the last time; what cannot be is counted."""
+        self._away_until = 0.0
+        await self.write()
+        if self._waiting:
+            log.error("runs of hooks are missing in the audit", extra={"runs": len(self._waiting)})
+            DROPPED.inc(len(self._waiting))
