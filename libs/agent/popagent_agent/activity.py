@@ -25,7 +25,7 @@ DelegationState = Literal["completed", "failed", "stopped"]
 Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 MOST_ENTRIES: Final = 200
-TEXT_PIECE: Final = 240
+TEXT_PIECE: Final = 120
 MOST_TEXT: Final = 12_000
 TASK_CHARACTERS: Final = 600
 INPUT_CHARACTERS: Final = 200

@@ -138,7 +138,7 @@ def test_objects_are_found_in_order_and_not_inside_of_each_other() -> None:
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", ["{", '{"a":', '{"a":{', "{}", '"', "{,", '{"'])
 def test_hostile_texts_cost_little(piece: str) -> None:
-    began_at = time.monotonic()
+    began_at = time.process_time()
 
     assert fitting(piece * (500_000 // len(piece)), Plan)[0] is None
-    assert time.monotonic() - began_at < 5
+    assert time.process_time() - began_at < 5

@@ -188,11 +188,11 @@ def test_no_beginning_of_a_call_is_taken_for_text(written: str, length: int) -> 
     ],
 )
 def test_hostile_texts_cost_little(piece: str) -> None:
-    began_at = time.monotonic()
+    began_at = time.process_time()
 
     for begin in ("", "<tool_call>", "<function=look>", "<function=look><parameter=a>", "[" + CALL, '{"arguments": '):
         assert len(recovered(begin + piece * (200_000 // len(piece)), NAMES)) <= 1
-    assert time.monotonic() - began_at < 5
+    assert time.process_time() - began_at < 5
 
 
 async def test_what_was_shown_is_what_is_stored(kit: Any) -> None:
