@@ -1,8 +1,12 @@
-"""Contained files: reading and changing one, and searching a checkout beside `git grep`. No suite, no database."""
+"""Contained files and confined commands: reading, changing, a search beside `git grep`, a command beside a bare one.
+
+No suite, no database.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import subprocess
 import tempfile
 import time
@@ -10,6 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import uvloop
+
+from popagent_sandbox.commands import Commands
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.ledger import ReadLedger
 from popagent_sandbox.reading import read_text
@@ -31,10 +38,11 @@ class Size:
     changes: int
     folders: int
     searches: int
+    commands: int
 
 
-FULL = Size(reads=5_000, changes=300, folders=100, searches=15)
-QUICK = Size(reads=200, changes=20, folders=4, searches=3)
+FULL = Size(reads=5_000, changes=300, folders=100, searches=15, commands=200)
+QUICK = Size(reads=200, changes=20, folders=4, searches=3, commands=10)
 
 
 def make_checkout(root: Path, folders: int) -> int:
@@ -110,6 +118,27 @@ def measure_search(folder: ContainedFolder, root: Path, files: int, size: Size, 
         figures.add(f"ratio to git grep, {found}", percentile(ours, 0.5) / percentile(gits, 0.5), "times")
 
 
+async def measure_commands(folder: ContainedFolder, size: Size, figures: Figures) -> None:
+    """Run nothing in bash, confined and bare, in turns; the confined one looks for credentials first."""
+    commands = Commands(folder)
+    await commands.run(":")
+    confined, bare = [], []
+    for _ in range(size.commands):
+        began = time.perf_counter()
+        ran = await commands.run(":")
+        confined.append((time.perf_counter() - began) * 1_000)
+        if ran.ended.status != 0:
+            raise RuntimeError(ran.printed.head)
+        began = time.perf_counter()
+        process = await asyncio.create_subprocess_exec("bash", "-c", ":", stdout=subprocess.PIPE)
+        await process.communicate()
+        bare.append((time.perf_counter() - began) * 1_000)
+    over = [ours - plain for ours, plain in zip(confined, bare, strict=True)]
+    figures.add("a confined command, p50", percentile(confined, 0.5), "ms")
+    figures.add("bubblewrap overhead, p50", percentile(over, 0.5), "ms", 15)
+    figures.add("bubblewrap overhead, p95", percentile(over, 0.95), "ms")
+
+
 def measure(size: Size, figures: Figures) -> None:
     """Measure everything in a folder of its own, which is gone afterwards."""
     with tempfile.TemporaryDirectory(dir=figures.folder) as name:
@@ -118,6 +147,9 @@ def measure(size: Size, figures: Figures) -> None:
         with ContainedFolder(root) as folder:
             measure_search(folder, root, files, size, figures)
             measure_files(folder, size, figures)
+        (root / "small").mkdir()
+        with ContainedFolder(root / "small") as folder:
+            uvloop.run(measure_commands(folder, size, figures))
 
 
 def main() -> None:
