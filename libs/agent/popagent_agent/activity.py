@@ -1,11 +1,4 @@
-"""What a specialist does, for those who watch and for the stored message: small deltas, bounded in all.
-
-Data of a `data-agentActivity` part, whose id is the delegating call; each chunk holds only what changed, and objects
-merge deeply: `agentId`, `agentName`, `model`, `threadId`, `task`, `maxSteps`, `state` (running, completed, failed,
-stopped), `steps`, `entries` by number, `omitted` (entries that were not told), and at the end `usage`, `durationMs` and
-`budgetExhausted`. An entry is a piece of text `{kind: "text", step, text}`, pieces of one step belong together, or a
-call `{kind: "call", step, tool, input, state, durationMs}`.
-"""
+"""What a specialist does, for those who watch and the stored message: deltas of an AgentActivity, bounded in all."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from popagent_agent.delegate_context import Said, capped_steps, context_slice, c
 from popagent_agent.run_context import RunWorkspace, WorkspacePolicy
 from popagent_agent.tokens import estimate_tokens
 from popagent_models.events import Usage
+from popagent_proto.chat.messages import AgentActivity
 from popagent_sandbox.brief import RepoBrief
 
 ASK = ("agent-scout", {"prompt": "Find it."})
@@ -135,6 +136,8 @@ async def test_what_a_specialist_does_is_told_in_deltas_and_stored_merged(kit: A
     await made.run()
 
     data = made.activity["call-0"]
+    told = AgentActivity.model_validate(data)
+    assert told.model_dump(mode="json", by_alias=True, exclude_unset=True) == data
     assert (data["agentId"], data["state"], data["steps"], data["task"]) == ("scout", "completed", 2, "Find it.")
     entries = list(data["entries"].values())
     assert entries[0] == {"step": 1, "kind": "text", "text": "Looking."}

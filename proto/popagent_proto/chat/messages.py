@@ -61,6 +61,40 @@ class ToolMetadata(Sparse):
     duration_ms: int | None = None
 
 
+class ActivityEntry(Sparse):
+    """Something a specialist did in a step: a piece of text, pieces of one step belong together, or a tool call."""
+
+    step: int
+    kind: Literal["text", "call"]
+    text: str | None = None
+    tool: str | None = None
+    input: str | None = Field(default=None, description="The beginning of the arguments, for a person.")
+    state: Literal["running", "done", "failed"] | None = Field(default=None, description="Of a call.")
+    duration_ms: int | None = None
+
+
+class AgentActivity(Sparse):
+    """`data` of a `data-agentActivity` part, whose id is the delegating tool call.
+
+    In the stream each chunk holds only what changed: objects merge deeply over what was told before, values replace.
+    The stored message has the whole.
+    """
+
+    agent_id: str | None = None
+    agent_name: str | None = None
+    model: str | None = None
+    thread_id: Id | None = Field(default=None, description="Where the specialist's own messages are.")
+    task: str | None = Field(default=None, description="The beginning of what it was asked.")
+    max_steps: int | None = None
+    state: Literal["running", "completed", "failed", "stopped"] | None = None
+    steps: int | None = Field(default=None, description="Model calls so far.")
+    entries: dict[str, ActivityEntry] | None = Field(default=None, description="By number, from 1; at most 200.")
+    omitted: int | None = Field(default=None, description="Entries beyond those.")
+    usage: TokenUsage | None = None
+    duration_ms: int | None = None
+    budget_exhausted: bool | None = Field(default=None, description="The ceiling of steps forced its answer.")
+
+
 class TextMetadata(Sparse):
     """`providerMetadata.popagent` of a text part: `failure` marks the sentence that is also `metadata.error.text`."""
 

@@ -11,7 +11,7 @@ import popagent_proto
 from popagent_proto import http
 from popagent_proto.base import Message, Request
 from popagent_proto.chat.agents import AgentPatch
-from popagent_proto.chat.messages import MessageMetadata, TextMetadata, ToolMetadata
+from popagent_proto.chat.messages import AgentActivity, MessageMetadata, TextMetadata, ToolMetadata
 from popagent_proto.chat.sessions import CreateSessionBody, PatchSessionBody, SaveSessionBody, SetHeadBody
 from popagent_proto.chat.settings import AgentRuntimePatch
 from popagent_proto.chat.turns import ChatRequest
@@ -53,6 +53,7 @@ def http_shapes() -> list[type[BaseModel]]:
         SaveSessionBody,
         SetHeadBody,
         http.SuiteHealthView,
+        AgentActivity,
         TextMetadata,
         ToolMetadata,
     ]

@@ -1,5 +1,41 @@
 // Generated from proto/. Do not edit: change the contract, then run `make contracts`.
 
+/** Something a specialist did in a step: a piece of text, pieces of one step belong together, or a tool call. */
+export interface ActivityEntry {
+  step: number;
+  kind: "text" | "call";
+  text?: string;
+  tool?: string;
+  /** The beginning of the arguments, for a person. */
+  input?: string;
+  /** Of a call. */
+  state?: "running" | "done" | "failed";
+  durationMs?: number;
+}
+
+/** `data` of a `data-agentActivity` part, whose id is the delegating tool call. In the stream each chunk holds only what changed: objects merge deeply over what was told before, values replace. The stored message has the whole. */
+export interface AgentActivity {
+  agentId?: string;
+  agentName?: string;
+  model?: string;
+  /** Where the specialist's own messages are. */
+  threadId?: string;
+  /** The beginning of what it was asked. */
+  task?: string;
+  maxSteps?: number;
+  state?: "running" | "completed" | "failed" | "stopped";
+  /** Model calls so far. */
+  steps?: number;
+  /** By number, from 1; at most 200. */
+  entries?: Record<string, ActivityEntry>;
+  /** Entries beyond those. */
+  omitted?: number;
+  usage?: TokenUsage;
+  durationMs?: number;
+  /** The ceiling of steps forced its answer. */
+  budgetExhausted?: boolean;
+}
+
 /** Runs that begin from now on use the new profile; `GET /api/agents` has it. */
 export interface AgentChanged {
   /** Also the Nats-Msg-Id. */
