@@ -91,6 +91,24 @@ async def test_a_stopped_answer_keeps_its_text_and_can_go_on(suite: Suite, page:
     await ended(page)
 
 
+async def test_the_end_of_a_turn_is_asked_for_once(page: Page, recorder: Recorder) -> None:
+    await open_chat(page)
+    session = await say(page, "hello")
+    await ended(page)
+    for number in range(2, 4):
+        recorder.requests.clear()
+        await composer(page).fill("and again")
+        await page.keyboard.press("Enter")
+        await expect(answers(page)).to_have_count(number)
+        await ended(page)
+        # The list hears of the end by the event that the chat hears.
+        await expect(page.get_by_role("complementary", name="Chats").get_by_label("Running")).to_have_count(0)
+        await page.evaluate("() => new Promise(done => setTimeout(done, 0))")
+
+        asked = [each for each in recorder.requests if each.startswith(f"GET /api/sessions/{session}")]
+        assert len(asked) == 1
+
+
 async def test_a_failed_answer_says_why_once_and_can_be_tried_again(suite: Suite, page: Page, axe: Axe) -> None:
     suite.model.script(Reply(status=500, error="broken", when="fails once", times=3))
     await open_chat(page)
@@ -234,7 +252,8 @@ async def is_at_end(page: Page) -> None:
 
 
 async def test_a_reader_is_never_moved_and_finds_the_end_again(suite: Suite, page: Page) -> None:
-    suite.model.script(slowly("scroll", count=1_500, delay_s=0.004))
+    # Long enough to be stopped at the end, however slow the machine is.
+    suite.model.script(slowly("scroll", count=4_000, delay_s=0.004))
     await open_chat(page)
     await say(page, "scroll while I read")
     await wait_for_words(page, 900)

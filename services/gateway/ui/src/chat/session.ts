@@ -57,6 +57,8 @@ export class ChatSession {
   private submitting = false;
   private loading: Promise<void> | null = null;
   private queued: Promise<void> | null = null;
+  /** What the last answer knew of the chat. */
+  private loadedAs: SessionSummary | null = null;
   /** Rises when a turn begins to be read here: what was asked for before that is older than what is shown. */
   private epoch = 0;
   private readonly waiting = new Set<() => void>();
@@ -197,6 +199,7 @@ export class ChatSession {
   private learn(view: SessionView): void {
     const summary = summaryOf(view);
     this.isUnstored = false;
+    this.loadedAs = summary;
     const known = this.state.summary;
     if (!known || known.updatedAt <= summary.updatedAt || known.revision < summary.revision) this.set({ summary });
   }
@@ -487,7 +490,14 @@ export class ChatSession {
     this.isUnstored = false;
     this.set({ summary });
     this.wakeUp();
-    if (isNews) this.openUnlessRead();
+    if (isNews) void this.openFor(summary);
+  }
+
+  /** Show what was heard of, unless the answer on its way has it: the end of a turn is seen in its stream too. */
+  private async openFor({ updatedAt, revision }: SessionSummary): Promise<void> {
+    await this.loading?.catch(() => {}); // whoever asked for that one hears of it
+    if (this.loadedAs && this.loadedAs.updatedAt >= updatedAt && this.loadedAs.revision >= revision) return;
+    this.openUnlessRead();
   }
 
   /** Show what is new, but not to somebody who reads an older part, nor over a stream. */
