@@ -142,7 +142,8 @@ class Commands:
             hidden = await asyncio.to_thread(self._hidden.look)
         with ExitStack() as held:
             workspace = held.enter_context(self._folder.descriptor())
-            protected = await asyncio.to_thread(self._opened, hidden.protected, held)
+            paths = hidden.protected
+            protected = await asyncio.to_thread(self._opened, paths, held) if paths else {}
             if self._closed:
                 raise CommandsClosedError
             plan = plan_for(

@@ -34,7 +34,8 @@ OOM_SCORE: Final = "1000"
 STOPPED: Final = "it was stopped"
 # Behind bubblewrap's own waiting, which ends as well when we are killed: the command starts only when we say so, and we
 # say so once every process between us and it has asked the kernel to be ended with the one before it.
-_GATE: Final = ("/bin/sh", "-c", 'read -r go || exit 1; exec "$@" </dev/null', "sh")
+_GATE: Final = ("/bin/sh", "-c", 'echo; read -r go || exit 1; exec "$@" </dev/null', "sh")
+_AT_THE_GATE: Final = b"\n"
 _FILTERED: Final = re.compile(r"^Seccomp:\s+2$", re.MULTILINE)
 TIE_POLL_S: Final = 0.0005
 
@@ -76,6 +77,7 @@ class Confined:
         self._closing = ExitStack()
         self._why: str | None = None
         self._first_process: asyncio.Future[int] = loop.create_future()
+        self._at_the_gate: asyncio.Future[None] = loop.create_future()
         self._gone: dict[int, asyncio.Future[None]] = {}
         self._drained: asyncio.Future[None] = loop.create_future()
         self._ended: asyncio.Future[Ended] = loop.create_future()
@@ -237,6 +239,11 @@ class Confined:
             data = os.read(fd, PIPE_BYTES)
         except BlockingIOError:
             return
+        if not self._at_the_gate.done() and data.startswith(_AT_THE_GATE):
+            self._at_the_gate.set_result(None)
+            data = data[len(_AT_THE_GATE) :]
+            if not data:
+                return
         self.output.add(data)
         self._printed.set()
         if not data:
@@ -249,14 +256,15 @@ class Confined:
     async def _set_up(self, release: int) -> int:
         """Return the sandbox's first process, bounded and tied to us; the command waits at the gate."""
         over = asyncio.gather(*self._gone.values(), self._drained)
-        either: list[asyncio.Future[Any]] = [self._first_process, over]
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if self._first_process.done():
+        if await _before(self._first_process, over):
             pid = self._first_process.result()
             with suppress(ProcessLookupError):
                 self._limit(pid)
                 self._say_go(release)
-                await self._tied(pid, over)
+                if await _before(self._at_the_gate, over):
+                    # It ties itself to bubblewrap, then takes the filter; by now it nearly always has.
+                    while not (over.done() or _is_filtered(pid)):  # noqa: ASYNC110 - the kernel tells nobody
+                        await asyncio.sleep(TIE_POLL_S)
                 return pid
             await over
         raise ConfinementError(self._complaint())
@@ -265,12 +273,6 @@ class Confined:
     def _say_go(release: int) -> None:
         with suppress(BrokenPipeError):  # it could not be set up; its end says why
             os.write(release, b"\n")
-
-    @staticmethod
-    async def _tied(pid: int, over: asyncio.Future[Any]) -> None:
-        """Return when the first process waits for the others: it ties itself to bubblewrap, then takes the filter."""
-        while not (over.done() or _is_filtered(pid)):  # noqa: ASYNC110 - the kernel tells nobody
-            await asyncio.sleep(TIE_POLL_S)
 
     def _limit(self, pid: int) -> None:
         """Bound the first process of the sandbox, whose bounds all others inherit; it waits for us meanwhile."""
@@ -330,6 +332,7 @@ class Confined:
         self._let_go()
         self._ended.cancel()
         self._first_process.cancel()
+        self._at_the_gate.cancel()
 
     def _let_go(self) -> None:
         if self._reads_on is not None:
@@ -339,6 +342,12 @@ class Confined:
     def _complaint(self) -> str:
         said = one_line(self.output.take().head.removeprefix("bwrap: "), 300)
         return f"The sandbox could not be set up: {said or 'bubblewrap ended without a word'}"
+
+
+async def _before(awaited: asyncio.Future[Any], over: asyncio.Future[Any]) -> bool:
+    """Wait for either and tell whether the first one came."""
+    await asyncio.wait([awaited, over], return_when=asyncio.FIRST_COMPLETED)
+    return awaited.done()
 
 
 def _is_filtered(pid: int) -> bool:
