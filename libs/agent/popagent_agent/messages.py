@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from popagent_agent.normalise import normalised
 from popagent_agent.tokens import cut_text
 from popagent_kit import json
 
@@ -26,7 +27,7 @@ def user_message(message: UIMessage, context: str = "") -> ChatMessage:
     texts = [f"<context>\n{context}\n</context>"] if context else []
     for part in message["parts"]:
         if part["type"] == "text":
-            texts.append(part["text"])
+            texts.append(normalised(part["text"]))
         elif part["type"] == "file":
             texts.append(f"[attached file: {part.get('filename') or 'unnamed'}, {part.get('mediaType')}]")
     return {"role": "user", "content": "\n\n".join(texts)}

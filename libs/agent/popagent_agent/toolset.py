@@ -13,6 +13,7 @@ from typing import Any, Final, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from popagent_agent.argument_repair import lenient_object, repaired
+from popagent_agent.normalise import normalised
 from popagent_agent.ports import LeaseLostError
 from popagent_agent.run_context import Access, RunContext
 from popagent_kit import json
@@ -262,7 +263,7 @@ def _as_json(item: Any) -> Any:
 
 def _bounded(text: str, most: int) -> str:
     """An outcome is stored, published and shown to a model: no credential, no more than `most` characters."""
-    text = redact(text)
+    text = redact(normalised(text))
     if len(text) <= most:
         return text
     return f"{text[:most]}\n[cut: {len(text) - most} more characters]"

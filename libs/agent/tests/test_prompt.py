@@ -11,6 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from popagent_agent.messages import NO_ANSWER, NO_RESULT, assistant_messages
+from popagent_agent.normalise import normalised
 from popagent_agent.prompt import Prompt, Segment, Stability, base_segments, system_text
 from popagent_agent.run_context import RunWorkspace, WorkspaceAccess
 from popagent_agent.tokens import cut_text, estimate_tokens, message_tokens
@@ -225,7 +226,7 @@ def test_any_prompt_is_well_formed_and_holds_this_turns_input(
         assert "system" not in roles[1:]
         assert roles[1] == "user"
         assert roles[-1] in {"user", "tool"}
-        assert any(message["role"] == "user" and text in message["content"] for message in messages)
+        assert any(message["role"] == "user" and normalised(text) in message["content"] for message in messages)
         waiting: list[str] = []
         for message in messages:
             if message["role"] == "tool":
