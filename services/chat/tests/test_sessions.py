@@ -204,7 +204,8 @@ async def test_while_a_turn_runs_a_session_is_renamed_but_neither_shortened_nor_
 async def rows_of(pool: Pool, session: str) -> dict[str, int]:
     tables = await pool.fetch(
         "select table_name, column_name from information_schema.columns where table_schema = 'chat' "
-        "and column_name in ('thread_id', 'session_id') union all values ('sessions', 'id'), ('threads', 'id')"
+        "and column_name in ('thread_id', 'session_id') union values ('sessions', 'id'), ('threads', 'id') "
+        "except values ('delegations', 'thread_id')"  # a thread of its own
     )
     return {
         f"{name}.{column}": await pool.fetchval(f"select count(*) from {name} where {column} = $1", session)
@@ -221,6 +222,12 @@ async def test_deleting_leaves_no_row_of_the_session(door: Door, pool: Pool) -> 
         " duration_ms) values ('r', $1, 'Stop', 'h', 'h', '', '', 'ok', '{}', '', 0)",
         session,
     )
+    await pool.execute("insert into threads (id, kind, resource) values ($1 || '-d', 'delegate', 'r')", session)
+    await pool.execute(
+        "insert into delegations values ($1 || '-d', $1, $2, 'c', 'researcher', 'completed', 1, 1)",
+        session,
+        turn.view.turn_id,
+    )
     before = await rows_of(pool, session)
 
     deleted = await door.ask(DeleteSession(session_id=session))
@@ -229,6 +236,7 @@ async def test_deleting_leaves_no_row_of_the_session(door: Door, pool: Pool) -> 
     assert min(before.values()) > 0
     assert set((await rows_of(pool, session)).values()) == {0}
     assert await pool.fetchval("select count(*) from turn_intents where turn_id = $1", turn.view.turn_id) == 0
+    assert await pool.fetchval("select count(*) from threads where id = $1 || '-d'", session) == 0
     assert (deleted.id, deleted.deleted) == (session, True)
     assert (missing.http_status, missing.code) == (404, "not_found")
     assert (await door.say("hello again", session)).view.created

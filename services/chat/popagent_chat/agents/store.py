@@ -50,6 +50,13 @@ UPDATE: Final = Query(
 )
 
 
+# Whom the agent $1 can give work to, in the order of the company.
+DELEGABLE: Final = Query(
+    AgentView,
+    f"select x.* from ({LIST.sql}) x where x.delegable and x.id <> $1",
+)
+
+
 class MemberRow(BaseModel):
     """A member of the company with its department, and what its profile says if it is an agent."""
 

@@ -28,11 +28,16 @@ LOADING: Final = (
 
 @dataclass(frozen=True)
 class RoutedModel:
-    """What a run needs to ask its model; its client stays the same until `release` is called, once, at its end."""
+    """What a run needs to ask its model; its client stays the same until `release` is called, once, at its end.
+
+    `for_agent(override, override_is_seeded)` decides the model of another agent of this run, asked by the same client;
+    it raises ModelError as `route` does.
+    """
 
     route: Route
     profile: ModelProfile
     client: ModelClient
+    for_agent: Callable[[str | None, bool], tuple[Route, ModelProfile]]
     release: Callable[[], None]
 
 
@@ -111,18 +116,23 @@ class ModelGateway:
         self.endpoints.take(source)
         try:
             found = await self._catalogue_for(source, choice, override or request)
-            route = resolve(
-                found,
-                override=override,
-                override_is_seeded=override_is_seeded,
-                request=request,
-                default=self._default(found, choice),
-            )
-            profile = profile_for(route.model, found.context(route.model))
+            default = self._default(found, choice)
+
+            def for_agent(override: str | None, override_is_seeded: bool) -> tuple[Route, ModelProfile]:
+                route = resolve(
+                    found,
+                    override=override,
+                    override_is_seeded=override_is_seeded,
+                    request=request,
+                    default=default,
+                )
+                return route, profile_for(route.model, found.context(route.model))
+
+            route, profile = for_agent(override, override_is_seeded)
         except BaseException:
             self.endpoints.give_back(source)
             raise
-        return RoutedModel(route, profile, source.client, lambda: self.endpoints.give_back(source))
+        return RoutedModel(route, profile, source.client, for_agent, lambda: self.endpoints.give_back(source))
 
     async def close(self) -> None:
         """Close every connection."""

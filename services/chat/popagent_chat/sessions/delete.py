@@ -16,6 +16,7 @@ from popagent_chat.sessions import store
 from popagent_chat.sessions.handlers import SessionBusyError, SessionNotFoundError
 from popagent_chat.sessions.store import SessionRow
 from popagent_chat.threads import store as threads
+from popagent_chat.turns import delegates
 from popagent_chat.turns.stop import request_stop
 from popagent_kit.errors import UnavailableError
 from popagent_proto.chat.sessions import DeletedView, DeleteSession, SessionDeleted
@@ -54,6 +55,7 @@ async def _delete_if_at_rest(deps: ChatDeps, session_id: str) -> SessionRow | No
         if row.running_turn_id is not None:
             return row
         # Messages go with their thread, turns and intents with their session.
+        await delegates.DELETE_OF_SESSION.run(conn, session_id)
         await store.DELETE.run(conn, session_id)
         await threads.DELETE.run(conn, session_id)
         event = SessionDeleted(aggregate_id=session_id, version=row.version + 1, session_id=session_id)

@@ -40,6 +40,7 @@ ADD_MISSING: Final = Query(
     insert into message_texts (thread_id, seq)
     select m.thread_id, m.seq
     from messages m
+    join threads on threads.id = m.thread_id and threads.kind = 'session'
     where not exists (select 1 from message_texts t where t.thread_id = m.thread_id and t.seq = m.seq)
     on conflict (thread_id, seq) do nothing
     """,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from popagent_agent.emitter import AGENT_ACTIVITY
 from popagent_chat.turns.stream import TurnStream
 from popagent_proto.chat.messages import FAILURE
 from popagent_proto.chat.turns import TurnState
@@ -61,10 +63,18 @@ async def failed(stream: TurnStream, error_class: str, sentence: str) -> Ending:
 
 
 async def close_open(stream: TurnStream) -> None:
-    """Begin the answer if it has not begun, and close whatever is open in it."""
+    """Begin the answer if it has not begun, and close whatever is open in it, the work of specialists too."""
     stream.open()
+    for delegation in [part["id"] for part in stream.message["parts"] if _is_running(part)]:
+        await stream.emit(chunks.data(AGENT_ACTIVITY, {"state": "stopped"}, data_id=delegation, transient=True))
     for chunk in StreamState.of(stream.message).close_open():
         await stream.emit(chunk)
+
+
+def _is_running(part: Mapping[str, Any]) -> bool:
+    """Tell whether it is the activity of a specialist that has not ended."""
+    data = part.get("data")
+    return part["type"] == f"data-{AGENT_ACTIVITY}" and isinstance(data, dict) and data.get("state") == "running"
 
 
 async def _close(stream: TurnStream, ending: Chunk, metadata: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from popagent_chat.hooks.running import RunHooks, without_refused
 from popagent_chat.hooks.store import StoredHook
 from popagent_chat.models import store as connections
 from popagent_chat.models.choice import ModelChoice
+from popagent_chat.models.gateway import RoutedModel
 from popagent_chat.models.store import StoredConnection
 from popagent_chat.runtime_settings import store as runtime_settings
 from popagent_chat.runtime_settings.store import SettingsMissingError
@@ -31,10 +33,15 @@ from popagent_chat.workspaces.folder import open_folder
 from popagent_db.query import Query
 from popagent_kit.errors import ConfigurationError
 from popagent_models.client import ModelClient
+from popagent_models.errors import ModelError
+from popagent_models.profile import ModelProfile
+from popagent_models.routing import Route
 from popagent_proto.chat.agents import AgentView
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_proto.chat.workspaces import WorkspaceView
 from popagent_sandbox.commands import Commands
+
+log = logging.getLogger(__name__)
 
 # What a prompt is made from; the prompt itself keeps what fits into the model's window.
 HISTORY_MESSAGES: Final = 400
@@ -65,6 +72,7 @@ class _Stored:
     settings: AgentRuntimeView
     connection: StoredConnection
     agent: AgentView
+    delegable: Sequence[AgentView]
     workspace: WorkspaceView
     hooks: Sequence[StoredHook]
     history: Sequence[dict[str, Any]]
@@ -77,6 +85,7 @@ class BegunWith(BaseModel):
     settings: AgentRuntimeView | None
     connection: StoredConnection | None
     agent: AgentView | None
+    delegable: list[AgentView] | None
     workspace: WorkspaceView
     hooks: list[StoredHook] | None
     branch: list[StoredMessage]
@@ -93,6 +102,7 @@ BEGUN_WITH: Final = Query(
         (select to_json(x) from ({runtime_settings.GET.sql}) x) as settings,
         (select to_json(x) from ({connections.GET.sql}) x) as connection,
         (select to_json(x) from ({agents.GET.sql}) x) as agent,
+        (select json_agg(x) from ({agents.DELEGABLE.sql}) x) as delegable,
         (select to_json(x) from ({workspaces.GET.sql.replace("$1", _WORKSPACE_ID)}) x) as workspace,
         (select json_agg(x) from ({hooks.ENABLED.sql}) x) as hooks,
         (select json_agg(x order by x.seq) from ({_BRANCH}) x) as branch
@@ -141,17 +151,39 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
             session_id=turn.session_id,
             trace_id=turn.trace_id,
             settings=stored.settings,
-            agent=AgentProfile(
-                stored.agent.id, stored.agent.name, stored.agent.instructions, tuple(stored.agent.tools), access
-            ),
+            agent=_profile(stored.agent, routed.route, routed.profile),
             route=routed.route,
             model=routed.profile,
             workspace=workspace,
             policy=WorkspacePolicy(access),
             requested_model=turn.model,
             hooks=asked,
+            agents=tuple(_routed(agent, routed) for agent in stored.delegable),
         )
         return TurnContext(run, asked, routed.client, stored.history, stored.message, held.pop_all())
+
+
+def _routed(agent: AgentView, routed: RoutedModel) -> AgentProfile:
+    """Return the profile with the model it would use; without one, work that is given to it fails in words."""
+    try:
+        return _profile(agent, *routed.for_agent(agent.model_override, agent.override_is_seeded))
+    except ModelError as error:
+        log.warning("no model for an agent", extra={"agent": agent.id, "reason": error.message})
+        return _profile(agent, None, None)
+
+
+def _profile(agent: AgentView, route: Route | None, model: ModelProfile | None) -> AgentProfile:
+    return AgentProfile(
+        agent.id,
+        agent.name,
+        agent.instructions,
+        tuple(agent.tools),
+        agent.workspace_access,
+        agent.delegation_description,
+        agent.delegable,
+        route,
+        model,
+    )
 
 
 async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
@@ -169,6 +201,7 @@ async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
         begun.settings,
         connection,
         begun.agent,
+        begun.delegable or [],
         begun.workspace,
         begun.hooks or [],
         without_refused(history),

@@ -8,12 +8,14 @@ from typing import Final
 
 from opentelemetry.trace import Span
 
+from popagent_agent.delegation import Delegates, Specialists
 from popagent_agent.loop import AgentRun, TurnResult, run_turn
 from popagent_agent.stopping import StoppedError, StopSignal
 from popagent_chat.deps import RunDeps
 from popagent_chat.threads.words import said
 from popagent_chat.turns.closing import BROKEN, STOPPED, Ending, failed, interrupted, stopped
 from popagent_chat.turns.context import TurnContext, snapshot
+from popagent_chat.turns.delegates import DelegateThreads
 from popagent_chat.turns.ending import end_turn
 from popagent_chat.turns.ports import Intents, RunLease, as_held
 from popagent_chat.turns.store import LeasedTurn
@@ -99,6 +101,12 @@ async def _snapshot(deps: RunDeps, lease: Lease[LeasedTurn]) -> TurnContext:
 async def _loop(
     deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream, context: TurnContext, stop: StopSignal
 ) -> TurnResult:
+    intents, held = Intents(deps.pool, lease), RunLease(lease)
+    specialists = Specialists(
+        model_for=lambda _: context.model,
+        tools_for=lambda agent: toolset_for(agent.tools),
+        threads=DelegateThreads(deps.pool, lease),
+    )
     return await run_turn(
         AgentRun(
             context=context.run,
@@ -109,10 +117,11 @@ async def _loop(
         ),
         model=context.model,
         tools=toolset_for(context.run.agent.tools),
-        intents=Intents(deps.pool, lease),
+        intents=intents,
         emit=stream.emit,
         stop=stop,
-        lease=RunLease(lease),
+        lease=held,
+        delegates=Delegates(specialists, intents=intents, stop=stop, lease=held),
     )
 
 

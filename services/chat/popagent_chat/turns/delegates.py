@@ -1,0 +1,72 @@
+"""What specialists were asked and said: threads of their own, written under the lease of the turn they worked for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from popagent_agent.ports import DelegateThread
+from popagent_agent.tokens import estimate_tokens
+from popagent_chat.threads import store as threads
+from popagent_chat.threads.words import said
+from popagent_chat.turns.ports import as_run
+from popagent_chat.turns.store import LeasedTurn
+from popagent_db.pool import Pool
+from popagent_db.query import Query
+from popagent_rows.leased import Lease
+
+INSERT: Final = Query(
+    None,
+    """
+    insert into delegations (thread_id, session_id, turn_id, call_id, agent_id, state, input_tokens, output_tokens)
+    values ($1, $2, $3, $4, $5, $6, $7, $8)
+    """,
+)
+
+# Nobody searches what delegates said, so it has no row in message_texts.
+ADD_MESSAGE: Final = Query(
+    None,
+    """
+    insert into messages (thread_id, id, seq, parent_id, role, parts, metadata, token_count, sealed_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp())
+    """,
+)
+
+SET_HEAD: Final = Query(None, "update threads set head_id = $2, next_seq = $3 where id = $1")
+
+DELETE_OF_SESSION: Final = Query(
+    None, "delete from threads where id in (select thread_id from delegations where session_id = $1)"
+)
+
+
+class DelegateThreads:
+    """The threads of one turn's delegates."""
+
+    def __init__(self, pool: Pool, lease: Lease[LeasedTurn]) -> None:
+        self._pool = pool
+        self._lease = lease
+
+    async def keep(self, thread: DelegateThread) -> None:
+        """Store thread, messages and delegation in one fenced transaction; raises the loop's LeaseLostError."""
+        turn = self._lease.row
+        with as_run():
+            async with self._pool.transaction() as conn:
+                await self._lease.fence(conn)
+                await threads.CREATE.run(conn, thread.thread_id, "delegate", thread.resource_id)
+                parent = None
+                for seq, message in enumerate(thread.messages, start=1):
+                    tokens = estimate_tokens(said(message["parts"]))
+                    *columns, _ = threads.columns_of(message, parent_id=parent, token_count=tokens)
+                    await ADD_MESSAGE.run(conn, thread.thread_id, columns[0], seq, *columns[1:])
+                    parent = message["id"]
+                await SET_HEAD.run(conn, thread.thread_id, parent, len(thread.messages) + 1)
+                await INSERT.run(
+                    conn,
+                    thread.thread_id,
+                    turn.session_id,
+                    turn.id,
+                    thread.call_id,
+                    thread.agent_id,
+                    thread.state,
+                    thread.usage.input_tokens,
+                    thread.usage.output_tokens,
+                )
