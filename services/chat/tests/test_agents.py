@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from popagent_db.migrate import migrate
+from popagent_db.migrate import migrate, migrations_folder
 from popagent_db.pool import Pool
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
@@ -96,6 +96,22 @@ async def test_the_seed_neither_overwrites_an_edited_profile_nor_brings_back_a_d
     left = (await door.ask(ListAgents())).items
     assert "implementer" not in [each.id for each in left]
     assert (await agent(door, "reviewer")).instructions == "Mine."
+
+
+async def test_guidance_that_comes_later_reaches_the_profiles_that_nobody_has_edited(
+    door: Door, pool: Pool, dsn: str
+) -> None:
+    later = (migrations_folder() / "chat" / "0020_specialists_look_first.sql").read_text(encoding="utf-8")
+    seeded = {each.id: each.instructions for each in (await door.ask(ListAgents())).items if each.id != "orchistrator"}
+    await edit(door, "reviewer", instructions="Mine.")
+    await edit(door, "implementer", instructions="How you work:\n- Mine.")
+
+    await pool.execute(later)
+
+    assert len([text for text in seeded.values() if "Never guess a path" in text or "Never guess what" in text]) == 6
+    assert (await agent(door, "reviewer")).instructions == "Mine."
+    assert (await agent(door, "implementer")).instructions == "How you work:\n- Mine."
+    assert (await agent(door, "researcher")).instructions == seeded["researcher"]
 
 
 async def test_an_edit_changes_what_it_names_and_tells_of_it(door: Door, pool: Pool) -> None:
