@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from popagent_agent.hooks import Hooks
 from popagent_agent.messages import UIMessage
+from popagent_agent.normalise import normalised
 from popagent_agent.ports import ToolCall
 from popagent_agent.prompt import Segment, Stability
 from popagent_agent.run_context import AgentProfile, RunContext
@@ -131,4 +132,4 @@ class SpecialistHooks:
 
 def _text(message: UIMessage) -> str:
     texts = [part["text"] for part in message["parts"] if part["type"] == "text" and part["text"].strip()]
-    return "\n\n".join(texts).strip()
+    return normalised("\n\n".join(texts)).strip()

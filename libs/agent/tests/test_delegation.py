@@ -266,6 +266,7 @@ def test_the_slice_is_the_newest_messages_that_say_something_and_ends_with_the_p
     assert [each.text for each in context_slice(messages, 10)] == ["1", "2", "3"]
     assert [each.text for each in context_slice(messages, 2)] == ["3"]
     assert context_slice(messages, 1) == context_slice(messages, 0) == []
+    assert [each.text for each in context_slice([said("user", "a\U000e0041b")], 1)] == ["ab"]
 
 
 def test_a_long_conversation_keeps_its_end_within_the_bound() -> None:
