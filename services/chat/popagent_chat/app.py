@@ -37,6 +37,7 @@ from popagent_chat.turns.worker import TurnWorker
 from popagent_chat.workspaces import handlers as workspaces
 from popagent_chat.workspaces.confining import check_commands
 from popagent_host import Service, ServiceDefinition
+from popagent_kit.settings import home_folder
 from popagent_kit.shared_settings import SecretKeySettings
 from popagent_models.admission import Admission, parse_limits
 from popagent_models.settings import ModelSettings
@@ -75,7 +76,14 @@ async def build(service: Service[ChatSettings]) -> None:
     service.on_stop(gateway.close)
     hook_calls, hook_audit = _hooks(service, keyring)
     running = RunDeps(
-        service.pool, service.outbox, service.bus, service.settings.root(), gateway, hook_calls, hook_audit
+        service.pool,
+        service.outbox,
+        service.bus,
+        home_folder(),
+        service.settings.root(),
+        gateway,
+        hook_calls,
+        hook_audit,
     )
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)

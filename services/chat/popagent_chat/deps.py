@@ -44,6 +44,7 @@ class RunDeps:
     pool: Pool
     outbox: Outbox
     bus: Bus
+    home: Path
     workspace_root: Path
     models: ModelGateway
     hooks: HookCalls

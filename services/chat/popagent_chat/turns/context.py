@@ -40,6 +40,7 @@ from popagent_proto.chat.agents import AgentView
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_proto.chat.workspaces import WorkspaceView
 from popagent_sandbox.commands import Commands
+from popagent_sandbox.grant_file import granted
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +117,7 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
     Raises:
         ConfigurationError: The settings or the agent are missing.
         WorkspaceGoneError: The workspace's folder is missing.
+        GrantFileError: What the operator wrote down for its commands cannot be used.
         UnavailableError: The database does not answer.
         ModelError: No model can be chosen.
     """
@@ -133,7 +135,7 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
         if access != "none":
             folder = open_folder(deps.workspace_root, stored.workspace)
             held.callback(folder.close)
-            commands = Commands(folder)
+            commands = Commands(folder, granted(deps.home, stored.workspace.path).grant)
             held.callback(commands.close)
             brief = await BRIEFS.of(folder)
             workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access, brief, commands)
