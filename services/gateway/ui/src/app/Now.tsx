@@ -2,11 +2,13 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
+import { useModelTrouble } from "../welcome/modelTrouble";
 import { healthQuery, modelsQuery, sessionsQuery } from "./queries";
 
 /** At the foot of the rail: what runs, which model answers, how the suite is. */
 export function Now() {
   const models = useQuery(modelsQuery);
+  const answers = useModelTrouble() === null;
   const sessions = useInfiniteQuery(sessionsQuery({ q: "", workspaceId: null, archived: false }));
   const running = sessions.data?.pages.flatMap((page) => page.items).filter((chat) => chat.runningTurnId !== null) ?? [];
   const first = running[0];
@@ -23,9 +25,9 @@ export function Now() {
         </Link>
       )}
       {models.data && (
-        <Link href="/settings/models" className="line" title={models.data.known ? "The model that answers" : "No model answers"}>
-          <Icon name="model" className={models.data.known ? "" : "is-wait"} />
-          <span className="label cut">{models.data.known ? (models.data.defaultModel ?? "Model") : "No model answers"}</span>
+        <Link href="/settings/models" className="line" title={answers ? "The model that answers" : "No model answers"}>
+          <Icon name="model" className={answers ? "" : "is-wait"} />
+          <span className="label cut">{answers ? (models.data.defaultModel ?? "Model") : "No model answers"}</span>
         </Link>
       )}
       <Link href="/settings/health" className="line" title="How every service is">

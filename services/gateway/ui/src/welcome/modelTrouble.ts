@@ -11,10 +11,10 @@ export interface ModelTrouble {
 export function useModelTrouble(): ModelTrouble | null {
   const health = useQuery(healthQuery).data;
   const models = useQuery(modelsQuery).data;
-  const source = useQuery(connectionQuery).data?.source;
+  // Health asks again and again; the list of models is remembered for a day, also of a server that is gone.
+  const problem = health?.problems.find(({ name }) => name === "model");
+  const source = useQuery({ ...connectionQuery, enabled: problem !== undefined }).data?.source;
   if (health) {
-    // Health asks again and again; the list of models is remembered for a day, also of a server that is gone.
-    const problem = health.problems.find(({ name }) => name === "model");
     return problem ? { reason: problem.reason, fix: source === "embedded" ? null : problem.fix } : null;
   }
   return models && !models.known ? { reason: models.note || "No model answers.", fix: null } : null;
