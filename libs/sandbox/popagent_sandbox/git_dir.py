@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -228,8 +229,11 @@ def _head(source: int, loose: dict[str, str], packed: bytes) -> tuple[str | None
     name = text.removeprefix("ref:").strip()
     if not text.startswith("ref:") or _REF.fullmatch(name) is None or ".." in name:
         raise RepositoryRefusedError("This repository is broken: its HEAD names neither a branch nor a commit.")
-    if name in loose:
-        return name, loose[name]
+    # Looked at by its name, since of very many refs only some are taken over.
+    own = loose.get(name) or _loose_ref(name, source)
+    if own is not None:
+        loose[name] = own
+        return name, own
     found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(os.fsencode(name)) + rb"\r?$", packed, re.M)
     return name, None if found is None else found[1].decode()
 
@@ -245,7 +249,9 @@ def _loose_refs(source: int) -> Iterator[tuple[str, str]]:
         if folder is None:
             continue
         try:
-            for entry in sorted(os.listdir(folder)):
+            with os.scandir(folder) as scan:
+                names = sorted(entry.name for entry in islice(scan, MOST_REFS))
+            for entry in names:
                 seen += 1
                 if seen > MOST_REFS:
                     return
@@ -261,6 +267,18 @@ def _loose_refs(source: int) -> Iterator[tuple[str, str]]:
                     yield inner, value
         finally:
             os.close(folder)
+
+
+def _loose_ref(name: str, source: int) -> str | None:
+    above, _, last = name.rpartition("/")
+    folder = _folder_of(above, source)
+    if folder is None:
+        return None
+    try:
+        value = (_bytes(last, folder, 1_024) or b"").decode("ascii", "replace").strip()
+    finally:
+        os.close(folder)
+    return value if _ID.fullmatch(value) else None
 
 
 def _folder_of(path: str, source: int) -> int | None:

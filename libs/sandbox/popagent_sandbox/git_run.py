@@ -139,9 +139,17 @@ def run(storage: Path, folder: ContainedFolder, objects: str, arguments: Sequenc
         _end(process)
 
 
-@functools.cache
 def is_confined() -> bool:
-    """Tell whether the kernel itself keeps git within the checkout."""
+    """Tell whether the kernel itself keeps git within the checkout.
+
+    Raises:
+        GitMissingError: There is no git.
+    """
+    return _has_rules() and _is_program(git_program())
+
+
+@functools.cache
+def _has_rules() -> bool:
     try:
         with ruleset(()):
             return True
@@ -193,10 +201,15 @@ def _started(command: _Command, storage: Path) -> subprocess.Popen[bytes]:
 
 
 def _confine(command: _Command, storage: Path) -> None:
+    if not _is_program(command.program):
+        _note_unconfined()
+        return
+    prefix = Path(command.program).parent.parent
+    libraries = (*_LIBRARIES, *(str(prefix / name) for name in ("lib", "lib64", "libexec")))
     rules = [
         Allowed(command.program, Right.START | Right.READ),
         *(Allowed(path, Right.START | Right.READ) for path in _loaders(command.program)),
-        *(Allowed(path, Right.READ | Right.LIST) for path in (*_LIBRARIES, *_ALSO_READ)),
+        *(Allowed(path, Right.READ | Right.LIST) for path in (*libraries, *_ALSO_READ)),
         Allowed(os.devnull, Right.READ | Right.WRITE),
         Allowed(str(storage), Right.READ | Right.LIST),
         Allowed(command.folder, Right.READ | Right.LIST),
@@ -211,7 +224,17 @@ def _confine(command: _Command, storage: Path) -> None:
 
 @functools.cache
 def _note_unconfined() -> None:
-    log.info("this kernel cannot confine git to a folder; links in a repository's storage are looked for instead")
+    log.info("git cannot be confined to a folder here; links in a repository's storage are looked for instead")
+
+
+@functools.lru_cache(maxsize=4)
+def _is_program(path: str) -> bool:
+    """Tell whether this is the program itself; a script in its place starts others, which the rules would forbid."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False
 
 
 @functools.lru_cache(maxsize=4)

@@ -354,6 +354,30 @@ def test_without_git_there_is_a_sentence(opened: Checkout, monkeypatch: pytest.M
         opened.status()
 
 
+def test_a_script_that_stands_for_git_works_too(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "bin" / "git"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec {shutil.which("git")} "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent))
+
+    assert look(repository.root, lambda found: found.log())[0].subject == "First commit"
+
+
+def test_the_branch_it_stands_on_is_found_among_very_many(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("popagent_sandbox.git_dir.MOST_REFS", 3)
+    for number in range(9):
+        repository.git("branch", f"a{number}")
+
+    status = look(repository.root, lambda found: found.status())
+
+    assert (status.branch, status.commit) == ("main", repository.git("rev-parse", "HEAD").strip())
+
+
 def test_a_machine_that_has_no_room_or_starts_nothing_is_told_of(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
