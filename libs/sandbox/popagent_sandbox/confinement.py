@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import subprocess
 import sys
@@ -18,7 +19,10 @@ from popagent_sandbox import bubblewrap
 from popagent_sandbox.confined import Plan, in_memory
 from popagent_sandbox.grants import Grant, Limits
 from popagent_sandbox.hidden import Hidden
+from popagent_sandbox.orphans import end_orphans
 from popagent_sandbox.seccomp import UnknownArchitectureError, filter_program
+
+log = logging.getLogger(__name__)
 
 TRIAL_S: Final = 15.0
 _FILTER: Final = "filter"
@@ -50,6 +54,8 @@ def confinement() -> Confinement:
     except UnknownArchitectureError as error:
         return Confinement(None, f"Commands cannot be confined on {error} processors, so agents cannot run any.")
     complaints = []
+    if ended := end_orphans(bubblewrap.programs()):
+        log.warning("ended what a kill left of sandboxes", extra={"processes": ended})
     for program in bubblewrap.programs():
         complaint = _complaint(program)
         if complaint is None:
