@@ -36,6 +36,11 @@ async def say(page: Page, text: str) -> str:
     return page.url.rsplit("/", 1)[-1].split("#")[0].split("?")[0]
 
 
+def chats(page: Page) -> Locator:
+    """The list of chats."""
+    return page.get_by_role("complementary", name="Chats")
+
+
 def composer(page: Page) -> Locator:
     """Where one writes."""
     return page.get_by_role("textbox", name="Write to the orchestrator")

@@ -35,6 +35,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+Axe = Callable[..., Awaitable[None]]
+
+
 class NewPage(Protocol):
     """Opens one more page, a device of its own, at `/`."""
 
@@ -121,7 +124,7 @@ async def phone(new_page: NewPage) -> Page:
 
 
 @pytest.fixture
-def axe() -> Callable[..., Awaitable[None]]:
+def axe() -> Axe:
     """`await axe(page)` fails on serious and critical violations of accessibility rules."""
     return chromium.axe
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
 from tests.browser.browser import Recorder
+from tests.browser.conftest import Axe
 from tests.talk import Talk
 
 pytestmark = pytest.mark.timeout(120)
@@ -148,9 +149,7 @@ async def test_the_check_tells_what_a_profile_lacks_and_the_company_leads_to_age
 
 
 @pytest.mark.full
-async def test_every_view_of_agents_is_accessible_and_fits_a_finger(
-    phone: Page, page: Page, axe: Callable[..., Awaitable[None]]
-) -> None:
+async def test_every_view_of_agents_is_accessible_and_fits_a_finger(phone: Page, page: Page, axe: Axe) -> None:
     small = []
     for path in ("/agents", "/agents/reviewer", "/agents/company"):
         for each in (page, phone):

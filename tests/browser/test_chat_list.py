@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Page, expect
 
 from popagent_testing.model_replies import Reply
 from popagent_testing.suite_bus import until
 from tests.browser.browser import Recorder
-from tests.browser.chats import answers, composer, ended, fresh, open_chat, say
+from tests.browser.chats import answers, chats, composer, ended, fresh, open_chat, say
+from tests.browser.conftest import Axe
 from tests.suite import Suite
 from tests.talk import Talk
 
 pytestmark = pytest.mark.timeout(120)
-
-Axe = Callable[..., Awaitable[None]]
-
-
-def chats(page: Page) -> Locator:
-    return page.get_by_role("complementary", name="Chats")
 
 
 async def begin(page: Page, title: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 
 import pytest
 from playwright.async_api import Page, expect
@@ -12,6 +11,7 @@ from popagent_testing.model_replies import Reply, ScriptedCall
 from tests.browser.browser import Recorder
 from tests.browser.chats import (
     answers,
+    chats,
     composer,
     ended,
     is_whole_so_far,
@@ -23,13 +23,11 @@ from tests.browser.chats import (
     wait_for_words,
     written,
 )
-from tests.browser.conftest import NewPage
+from tests.browser.conftest import Axe, NewPage
 from tests.suite import Suite
 from tests.talk import Talk
 
 pytestmark = pytest.mark.timeout(120)
-
-Axe = Callable[..., Awaitable[None]]
 
 
 async def test_an_answer_with_thoughts_and_a_tool_reads_the_same_when_it_is_opened_again(
@@ -102,7 +100,7 @@ async def test_the_end_of_a_turn_is_asked_for_once(page: Page, recorder: Recorde
         await expect(answers(page)).to_have_count(number)
         await ended(page)
         # The list hears of the end by the event that the chat hears.
-        await expect(page.get_by_role("complementary", name="Chats").get_by_label("Running")).to_have_count(0)
+        await expect(chats(page).get_by_label("Running")).to_have_count(0)
         await page.evaluate("() => new Promise(done => setTimeout(done, 0))")
 
         asked = [each for each in recorder.requests if each.startswith(f"GET /api/sessions/{session}")]
@@ -299,9 +297,7 @@ async def test_a_second_tab_learns_of_a_chat_made_elsewhere(talk: Talk, page: Pa
 
     await talk.chat("made by the command line, seen in the list")
 
-    await expect(
-        page.get_by_role("complementary", name="Chats").get_by_text("made by the command line")
-    ).to_be_visible()
+    await expect(chats(page).get_by_text("made by the command line")).to_be_visible()
 
 
 async def test_a_chat_on_a_phone_is_a_page_of_its_own(suite: Suite, phone: Page, axe: Axe) -> None:

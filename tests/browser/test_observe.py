@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
 
 import pytest
 from playwright.async_api import Locator, Page, expect
 
 from popagent_testing.model_replies import Reply, ScriptedCall
 from tests.browser.browser import Recorder
+from tests.browser.conftest import Axe
 from tests.suite import Suite
 from tests.talk import Talk
 
@@ -45,7 +45,7 @@ async def open_trace(page: Page, session: str, title: str) -> None:
 
 
 async def test_a_turn_comes_into_the_list_by_itself_and_its_spans_are_walked_by_keys(
-    suite: Suite, talk: Talk, page: Page, axe: Callable[..., Awaitable[None]]
+    suite: Suite, talk: Talk, page: Page, axe: Axe
 ) -> None:
     await page.goto("/observe")
     await expect(page.get_by_role("heading", name="Observe")).to_be_visible()
@@ -151,9 +151,7 @@ async def test_a_store_that_is_away_leaves_the_list_and_says_so(
     await expect(notice).to_have_count(0)
 
 
-async def test_on_a_phone_facts_are_a_sheet_that_back_closes(
-    suite: Suite, talk: Talk, phone: Page, axe: Callable[..., Awaitable[None]]
-) -> None:
+async def test_on_a_phone_facts_are_a_sheet_that_back_closes(suite: Suite, talk: Talk, phone: Page, axe: Axe) -> None:
     await a_turn_with_tools(suite, talk, "in-hand", "Look at me on a phone")
     await open_trace(phone, "in-hand", "Look at me on a phone")
     await axe(phone)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from playwright.async_api import Locator, Page, expect
 from popagent_testing.model_server import ModelServer
 from tests.browser.browser import Recorder
 from tests.browser.chats import answers
-from tests.browser.conftest import NewPage
+from tests.browser.conftest import Axe, NewPage
 from tests.suite import Suite
 from tests.talk import Talk
 
@@ -179,9 +179,7 @@ async def test_a_model_that_the_environment_names_is_told_and_not_offered_for_ch
 
 
 @pytest.mark.full
-async def test_every_section_is_accessible_and_fits_a_finger(
-    phone: Page, page: Page, axe: Callable[..., Awaitable[None]]
-) -> None:
+async def test_every_section_is_accessible_and_fits_a_finger(phone: Page, page: Page, axe: Axe) -> None:
     small = []
     for section in SECTIONS:
         for each in (page, phone):
@@ -210,7 +208,7 @@ async def test_the_first_minutes_say_what_answers_and_ask_the_first_question(sui
 @pytest.mark.full
 @pytest.mark.timeout(300)
 async def test_a_model_is_connected_in_the_page_and_answers_the_next_question(
-    tmp_path: Path, new_page: NewPage, axe: Callable[..., Awaitable[None]]
+    tmp_path: Path, new_page: NewPage, axe: Axe
 ) -> None:
     nothing = {"POPAGENT_MODEL_URL": "", "POPAGENT_CACHE": str(tmp_path / "empty")}
     with ModelServer(key=MODEL_KEY) as model, Suite(tmp_path, env=nothing) as bare:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 
 import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.browser import Recorder
-from tests.browser.conftest import NewPage
+from tests.browser.conftest import Axe, NewPage
 from tests.suite import Suite
 
 pytestmark = pytest.mark.timeout(120)
@@ -197,9 +196,7 @@ async def test_nothing_is_wider_than_the_window(page: Page, recorder: Recorder) 
     assert too_wide == []
 
 
-async def test_every_screen_is_accessible_in_both_themes(
-    page: Page, axe: Callable[..., Awaitable[None]], recorder: Recorder
-) -> None:
+async def test_every_screen_is_accessible_in_both_themes(page: Page, axe: Axe, recorder: Recorder) -> None:
     recorder.forgive(REFUSED)
 
     for address in ADDRESSES:
@@ -209,7 +206,7 @@ async def test_every_screen_is_accessible_in_both_themes(
 
 
 async def test_overlays_the_gate_and_the_phone_are_accessible_in_both_themes(
-    phone: Page, new_page: NewPage, axe: Callable[..., Awaitable[None]], recorder: Recorder
+    phone: Page, new_page: NewPage, axe: Axe, recorder: Recorder
 ) -> None:
     recorder.forgive(REFUSED)
     await settled(phone)
