@@ -22,6 +22,7 @@ from popagent_local.infrastructure import CLUSTER_VARIABLES, PROGRAM_NAMES
 from popagent_local.ports import is_free
 from popagent_local.settings import LocalSettings
 from popagent_local.state import SuiteState, is_held
+from popagent_sandbox.confinement import confinement
 
 MIN_PYTHON: Final = (3, 11)
 MIN_DISK_BYTES: Final = 2 * 1024**3
@@ -121,6 +122,13 @@ def check_programs() -> Iterator[Check]:
             yield Check(name, True, (done.stdout or done.stderr).strip())
 
 
+def check_commands() -> Check:
+    """Commands of agents run confined or not at all; everything else works without."""
+    found = confinement()
+    advice = remedies.remedy_for_check("shell").advice
+    return Check("shell", found.problem is None, found.problem or f"confined by {found.program}", advice, matters=False)
+
+
 def check_secret_key() -> Check:
     """A key of the wrong form cannot seal or open anything."""
     given = reveal(LocalSettings.load().secret_key)
@@ -205,6 +213,7 @@ def checks() -> Iterator[Check]:
     yield check_shared_memory()
     yield check_root()
     yield from check_programs()
+    yield check_commands()
     yield check_port()
     yield check_weights()
     yield check_secret_key()

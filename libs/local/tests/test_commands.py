@@ -25,6 +25,8 @@ from popagent_local.services import (
 )
 from popagent_local.settings import LocalSettings, require_tls_abroad
 from popagent_proto.matrix import SERVICES
+from popagent_sandbox import bubblewrap
+from popagent_sandbox.confinement import confinement
 
 
 @pytest.fixture
@@ -51,6 +53,22 @@ def test_doctor_finds_nothing_on_a_machine_that_has_all(home: Path) -> None:
     assert result.exit_code == 0, result.output
     assert re.search(r"postgres +postgres \(PostgreSQL\) 18", result.output)
     assert re.search(r"nats-server +nats-server: v2", result.output)
+    assert re.search(r"shell +(confined by \S+bwrap|Commands cannot be confined)", result.output)
+
+
+def test_doctor_hints_at_commands_that_cannot_be_confined_and_fails_not_for_them(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bubblewrap, "programs", list)
+    confinement.cache_clear()
+    try:
+        result = run("doctor")
+    finally:
+        confinement.cache_clear()
+
+    assert result.exit_code == 0
+    assert "bubblewrap is not installed" in result.output
+    assert "docs/sandbox.md" in result.output
 
 
 @pytest.mark.parametrize(
