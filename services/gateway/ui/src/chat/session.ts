@@ -3,6 +3,7 @@ import { ApiError, api, query, sentence } from "../api/client";
 import type { Heard } from "../api/events";
 import { place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
+import { Activities } from "./activity";
 import { NEW_CHAT, keepUnsure, settle } from "./drafts";
 import { type Message, startOf, withNewest } from "./messages";
 import { CutError, type TurnChoice, transport } from "./transport";
@@ -11,7 +12,7 @@ const NOT_SENT = "popagent could not be reached. Nothing was sent.";
 const PAGE = 50;
 // Of a page as much is drawn at a time: first what is seen of its end, then what is near.
 const FIRST_SCREENS = 1.2;
-const STEP_PX = 2_400;
+const STEP_PX = 1_200;
 const FIRST_WAIT_MS = 400;
 const LONGEST_WAIT_MS = 5_000;
 
@@ -46,6 +47,8 @@ export interface SessionState {
 /** One chat on this page: its history, its running turn, and every way of losing and finding that again. */
 export class ChatSession {
   readonly chat: Chat<Message>;
+  /** What specialists do for the running answer. */
+  readonly activities = new Activities();
   state: SessionState;
   private readonly watchers = new Set<() => void>();
   /** The first message that is drawn; those before it are loaded, and drawn when they are near or there is time. */
@@ -87,6 +90,8 @@ export class ChatSession {
       onData: (part) => {
         // The gateway ends the stream, not the turn.
         if (part.type === "data-connection") this.outcome.cut = new CutError(true);
+        const answer = this.chat.messages.at(-1);
+        if (part.type === "data-agentActivity" && part.id && answer) this.activities.take(answer.id, part.id, part.data);
       },
       onError: (error) => {
         if (error instanceof CutError) this.outcome.cut = error;
