@@ -105,7 +105,7 @@ class HiddenPaths:
     @staticmethod
     def _scanned(place: str, path: str, changed_ns: int) -> _Seen:
         parts = tuple(path.split("/")) if path else ()
-        # What is installed brings metadata by the thousand, and none of it is the project's.
+        # What is installed brings instructions and settings of its own, and none of them is the project's.
         looks_for_protected = SKIPPED_FOLDERS.isdisjoint(parts) and why_protected(parts) is None
         below, folders, files, protected = [], [], [], []
         with os.scandir(place) as scan:

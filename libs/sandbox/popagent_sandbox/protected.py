@@ -11,7 +11,6 @@ from popagent_sandbox.paths import shown
 
 _INSTRUCTS: Final = "it tells agents how to work here"
 _RUNS: Final = "another program on a person's machine runs what it says"
-_PACKAGE: Final = "it is package metadata and decides what is installed and run"
 
 # Patterns as in `denied.py`. What is hidden from agents is protected, too, and not repeated here.
 PROTECTED: Final[tuple[tuple[str, str], ...]] = (
@@ -34,48 +33,6 @@ PROTECTED: Final[tuple[tuple[str, str], ...]] = (
     (".githooks", _RUNS),
     (".gitmodules", _RUNS),
     (".pnpmfile.cjs", _RUNS),
-    ("package.json", _PACKAGE),
-    ("package-lock.json", _PACKAGE),
-    ("npm-shrinkwrap.json", _PACKAGE),
-    ("yarn.lock", _PACKAGE),
-    ("pnpm-lock.yaml", _PACKAGE),
-    ("pnpm-workspace.yaml", _PACKAGE),
-    ("bun.lock", _PACKAGE),
-    ("bun.lockb", _PACKAGE),
-    ("deno.lock", _PACKAGE),
-    ("pyproject.toml", _PACKAGE),
-    ("setup.py", _PACKAGE),
-    ("setup.cfg", _PACKAGE),
-    ("requirements*.txt", _PACKAGE),
-    ("requirements*.in", _PACKAGE),
-    ("requirements*.lock", _PACKAGE),
-    ("uv.lock", _PACKAGE),
-    ("poetry.lock", _PACKAGE),
-    ("pdm.lock", _PACKAGE),
-    ("pipfile", _PACKAGE),
-    ("pipfile.lock", _PACKAGE),
-    ("cargo.toml", _PACKAGE),
-    ("cargo.lock", _PACKAGE),
-    ("go.mod", _PACKAGE),
-    ("go.sum", _PACKAGE),
-    ("go.work", _PACKAGE),
-    ("gemfile", _PACKAGE),
-    ("gemfile.lock", _PACKAGE),
-    ("*.gemspec", _PACKAGE),
-    ("composer.json", _PACKAGE),
-    ("composer.lock", _PACKAGE),
-    ("pom.xml", _PACKAGE),
-    ("build.gradle", _PACKAGE),
-    ("build.gradle.kts", _PACKAGE),
-    ("settings.gradle", _PACKAGE),
-    ("settings.gradle.kts", _PACKAGE),
-    ("mix.exs", _PACKAGE),
-    ("mix.lock", _PACKAGE),
-    ("pubspec.yaml", _PACKAGE),
-    ("pubspec.lock", _PACKAGE),
-    ("package.swift", _PACKAGE),
-    ("package.resolved", _PACKAGE),
-    ("packages.lock.json", _PACKAGE),
 )
 _TABLE: Final = PathTable(PROTECTED)
 

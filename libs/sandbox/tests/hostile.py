@@ -35,7 +35,6 @@ def make_workspace(beside: Path) -> Path:
     (root / ".git" / "hooks").mkdir(parents=True)
     (root / ".git" / "config").write_text(SECRET)
     (root / ".env").write_text(SECRET)
-    (root / "package.json").write_text("{}\n")
     (root / "AGENTS.md").write_text("Be kind.\n")
     (beside / "outside").mkdir()
     (beside / "outside" / "main.py").write_text(SECRET)

@@ -418,35 +418,45 @@ async def test_what_is_protected_can_be_read_and_not_changed(workspace: Path, co
     (workspace / ".vscode").mkdir()
     (workspace / "sub").mkdir()
     (workspace / "node_modules").mkdir()
-    for name in ("AGENTS.md", "pyproject.toml", ".vscode/tasks.json", "sub/package.json", "node_modules/package.json"):
+    for name in ("AGENTS.md", ".mcp.json", ".vscode/tasks.json", "sub/AGENTS.md", "node_modules/AGENTS.md"):
         (workspace / name).write_text("as it was\n")
     (workspace / "sub" / "agents-link.md").symlink_to("../AGENTS.md")
 
     ran = await commands.run(
-        "cat AGENTS.md; for name in AGENTS.md pyproject.toml .vscode/tasks.json .vscode/new sub/package.json; do"
+        "cat AGENTS.md; for name in AGENTS.md .mcp.json .vscode/tasks.json .vscode/new sub/AGENTS.md; do"
         " (echo changed > $name) && echo $name; rm -f $name; mv $name other; done 2>/dev/null; mv sub moved;"
-        "(echo changed > moved/package.json) 2>/dev/null; echo changed > node_modules/package.json; exit 0"
+        "(echo changed > moved/AGENTS.md) 2>/dev/null; echo changed > node_modules/AGENTS.md; exit 0"
     )
 
     assert (ran.ended.status, ran.printed.head) == (0, "as it was\n")
-    unchanged = ("AGENTS.md", "pyproject.toml", ".vscode/tasks.json", "moved/package.json")
+    unchanged = ("AGENTS.md", ".mcp.json", ".vscode/tasks.json", "moved/AGENTS.md")
     assert {(workspace / name).read_text() for name in unchanged} == {"as it was\n"}
-    assert (workspace / "node_modules" / "package.json").read_text() == "changed\n"
+    assert (workspace / "node_modules" / "AGENTS.md").read_text() == "changed\n"
     assert not (workspace / ".vscode" / "new").exists()
 
 
 async def test_only_so_many_are_protected_and_those_at_the_top_first(workspace: Path, commands: Commands) -> None:
     for number in range(210):
         (workspace / f"sub{number}").mkdir()
-        (workspace / f"sub{number}" / "package.json").touch()
-    (workspace / "package.json").touch()
+        (workspace / f"sub{number}" / "AGENTS.md").touch()
+    (workspace / "AGENTS.md").touch()
 
     text = await printed(
-        commands, "for file in package.json */package.json; do (echo x > $file) 2>/dev/null && echo y; done | wc -l"
+        commands, "for file in AGENTS.md */AGENTS.md; do (echo x > $file) 2>/dev/null && echo y; done | wc -l"
     )
 
     assert text == "11\n"
-    assert (workspace / "package.json").read_text() == ""
+    assert (workspace / "AGENTS.md").read_text() == ""
+
+
+async def test_a_command_changes_what_is_installed(workspace: Path, commands: Commands) -> None:
+    for name in ("pyproject.toml", "uv.lock", "package.json", "package-lock.json", "requirements.txt", "Cargo.toml"):
+        (workspace / name).write_text("as it was\n")
+
+    ran = await commands.run("for file in *; do echo changed > new && mv new $file || exit 1; done")
+
+    assert ran.ended.status == 0
+    assert {file.read_text() for file in workspace.iterdir()} == {"changed\n"}
 
 
 async def test_credentials_that_came_later_are_covered_from_the_next_command_on(

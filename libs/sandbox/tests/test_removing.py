@@ -113,7 +113,7 @@ def test_a_link_is_deleted_itself_and_never_what_it_leads_to(
     "path",
     [
         *(".", "", "/", "..", "../outside", "/etc/hostname", "away/a.py", "away/deep"),
-        *(".git", ".git/config", ".env", "AGENTS.md", "package.json", ".agents"),
+        *(".git", ".git/config", ".env", "AGENTS.md", ".mcp.json", ".agents"),
     ],
 )
 @pytest.mark.parametrize("act", ["delete", "move from", "move to"])
@@ -123,7 +123,7 @@ def test_nothing_outside_hidden_or_protected_is_deleted_or_moved(
     os.symlink(tmp_path / "outside", root / "away")
     (root / ".git").mkdir()
     (root / ".git" / "config").touch()
-    for name in (".env", "package.json"):
+    for name in (".env", ".mcp.json"):
         (root / name).touch()
     (root / ".agents").mkdir()
     before = names(tmp_path)
@@ -139,7 +139,7 @@ def test_nothing_outside_hidden_or_protected_is_deleted_or_moved(
     assert names(tmp_path) == before
 
 
-@pytest.mark.parametrize("inside", [".git/config", ".env", "AGENTS.md", "sub/package.json", "sub/.git/x"])
+@pytest.mark.parametrize("inside", [".git/config", ".env", "AGENTS.md", "sub/.mcp.json", "sub/.git/x"])
 def test_a_folder_that_holds_something_hidden_or_protected_stays_whole(
     folder: ContainedFolder, root: Path, reads: ReadLedger, inside: str
 ) -> None:
@@ -173,7 +173,7 @@ def test_generated_folders_can_be_deleted_whatever_lies_in_them(
     folder: ContainedFolder, root: Path, reads: ReadLedger
 ) -> None:
     (root / "node_modules" / "x").mkdir(parents=True)
-    for name in ("package.json", ".npmrc", "cert.pem"):
+    for name in ("AGENTS.md", ".npmrc", "cert.pem"):
         (root / "node_modules" / "x" / name).touch()
 
     delete_path(folder, "node_modules", reads, recursive=True)

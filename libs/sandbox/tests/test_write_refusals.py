@@ -80,16 +80,10 @@ PROTECTED = [
     ".vscode/tasks.json",
     ".husky/pre-commit",
     ".gitmodules",
-    "package.json",
-    "{root}/package.json",
-    "./src/../package.json",
-    "PACKAGE.JSON",
-    "package.json.",
-    "ui/package-lock.json",
-    "pyproject.toml",
-    "requirements-dev.txt",
-    "Cargo.toml",
-    "go.mod",
+    "{root}/.mcp.json",
+    "./src/../.mcp.json",
+    ".MCP.JSON",
+    ".mcp.json.",
 ]
 
 
@@ -117,14 +111,11 @@ def test_no_change_leaves_the_workspace_or_touches_what_is_hidden_or_protected(
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("path", ["AGENTS.md", "package.json"])
-def test_what_is_protected_can_be_read_and_the_refusal_says_so(
-    folder: ContainedFolder, reads: ReadLedger, path: str
-) -> None:
-    read(folder, path, reads)
+def test_what_is_protected_can_be_read_and_the_refusal_says_so(folder: ContainedFolder, reads: ReadLedger) -> None:
+    read(folder, "AGENTS.md", reads)
 
     with pytest.raises(PathProtectedError, match=r"is protected: .* You may read it\. .* tell the person"):
-        edit_text(folder, path, "e", "x", reads)
+        edit_text(folder, "AGENTS.md", "e", "x", reads)
 
 
 @pytest.mark.parametrize(

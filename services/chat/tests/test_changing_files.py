@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import orjson
 import pytest
 
 from popagent_db.pool import Pool
@@ -14,16 +15,28 @@ from services.chat.tests.running import Chat, Door
 
 READ = ScriptedCall("read", '{"path": "README.md"}')
 EDIT = ScriptedCall("edit", '{"path": "README.md", "old_string": "heron", "new_string": "crane"}')
+ASK_IMPLEMENTER = ScriptedCall("agent-implementer", '{"prompt": "Add httpx to the dependencies in pyproject.toml."}')
+READ_MANIFEST = ScriptedCall("read", '{"path": "pyproject.toml"}')
+ADD_DEPENDENCY = ScriptedCall(
+    "edit",
+    orjson.dumps(
+        {
+            "path": "pyproject.toml",
+            "old_string": '"orjson==3.11",',
+            "new_string": '"orjson==3.11",\n    "httpx==0.28",',
+        }
+    ).decode(),
+)
 HOOK = ScriptedCall("write", '{"path": ".git/hooks/post-checkout", "content": "#!/bin/sh\\n"}')
 
 
 @pytest.fixture
 async def writer(pool: Pool) -> AsyncIterator[None]:
-    """Let the orchestrator change files for one test."""
+    """Let the orchestrator and the implementer change files for one test."""
     await pool.execute("create table if not exists kept_agents as table agents")
     await pool.execute(
         "update agents set workspace_access = 'read-write', tools = array['read', 'edit', 'write'] "
-        "where id = 'orchistrator'"
+        "where id in ('orchistrator', 'implementer')"
     )
     yield
     await pool.execute("delete from agents")
@@ -49,6 +62,27 @@ async def test_a_turn_edits_what_it_has_read_and_the_call_was_written_down(
     assert (root / "default" / "README.md").read_text() == "The word of the day is crane.\n"
     assert await intents(pool, turn.view.turn_id) == ["edit", "edit"]
     assert turn.text == "It is crane now."
+
+
+async def test_an_implementer_adds_a_dependency_to_the_manifest_that_it_has_read(
+    chat: Chat, door: Door, model: ModelServer, root: Path, writer: None
+) -> None:
+    manifest = root / "default" / "pyproject.toml"
+    manifest.write_text('[project]\nname = "demo"\ndependencies = [\n    "orjson==3.11",\n]\n')
+    model.script(
+        Reply(tool_calls=(ASK_IMPLEMENTER,)),
+        Reply(tool_calls=(READ_MANIFEST,)),
+        Reply(tool_calls=(ADD_DEPENDENCY,)),
+        Reply(text="pyproject.toml has httpx now."),
+        Reply(text="It is added."),
+    )
+
+    turn = await door.say("add httpx", new_id())
+
+    assert turn.text == "It is added."
+    assert manifest.read_text() == (
+        '[project]\nname = "demo"\ndependencies = [\n    "orjson==3.11",\n    "httpx==0.28",\n]\n'
+    )
 
 
 async def test_an_obedient_model_cannot_plant_a_hook(
