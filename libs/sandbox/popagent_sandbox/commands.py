@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError
@@ -15,7 +16,7 @@ from popagent_sandbox.confined import Confined, ConfinementError, Ended
 from popagent_sandbox.confinement import confinement, plan_for
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.errors import PathMissingError, PathRefusedError
-from popagent_sandbox.grants import Grant, Limits
+from popagent_sandbox.grants import Grant, GrantRefusedError, Limits
 from popagent_sandbox.hidden import HiddenPaths
 from popagent_sandbox.output import Printed
 
@@ -66,12 +67,18 @@ class Commands:
 
     Commands see the workspace and each other's files in it, but not each other: each has its own processes, network
     and /tmp.
+
+    Raises:
+        GrantRefusedError: Something that lies in the workspace itself is to be mounted.
     """
 
     def __init__(self, folder: ContainedFolder, grant: Grant | None = None, limits: Limits | None = None) -> None:
         self._folder = folder
         self._grant = grant or Grant()
         self._limits = limits or Limits.of_this_machine()
+        inside = [mount.source for mount in self._grant.mounts if Path(mount.source).is_relative_to(folder.root)]
+        if inside:  # a command could put a link to anything in its place
+            raise GrantRefusedError(f"{inside[0]} lies in the workspace; mount what agents cannot change.")
         self._hidden = HiddenPaths(folder)
         self._looking = asyncio.Lock()
         self._running: set[Confined] = set()

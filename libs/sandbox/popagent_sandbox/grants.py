@@ -13,10 +13,10 @@ from popagent_kit.errors import InvalidInputError
 GIB: Final = 1024**3
 MEMORY_BYTES: Final = 4 * GIB
 TEMPORARY_BYTES: Final = 1 * GIB
-# The program that sets the sandbox up is started with none of them; these would change how programs are loaded at all.
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS: Final = ("HOME", "PATH")
-# What stands there is ours; a mount over it would replace a boundary.
+# What stands there is ours; a mount over it would replace a boundary. Below these no place can be made for one.
+_SYSTEM: Final = ("/proc/", "/dev/", "/usr/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/")
 _TAKEN: Final = tuple(
     f"/{name}"
     for name in ("", "bin", "dev", "etc", "lib", "lib32", "lib64", "proc", "sbin", "sys", "tmp", "usr", "workspace")
@@ -52,7 +52,7 @@ class Grant:
     def __post_init__(self) -> None:
         for mount in self.mounts:
             _absolute(mount.source)
-            if _absolute(mount.target) in _TAKEN or mount.target.startswith(("/proc/", "/dev/")):
+            if _absolute(mount.target) in _TAKEN or mount.target.startswith(_SYSTEM):
                 raise GrantRefusedError(f"{mount.target} cannot be mounted on; take a path of its own, as /opt/tools.")
         for entry in self.path:
             _absolute(entry)
