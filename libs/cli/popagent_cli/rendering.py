@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from popagent_cli.delegates import ACTIVITY, Delegates
 from popagent_cli.printing import duration, size
 from popagent_cli.safe_text import SafeText, one_safe_line
 from popagent_cli.screen import Screen
@@ -42,6 +43,7 @@ class Rendering:
         self._next = 0
         self._open: dict[tuple[str, str], _Piece] = {}
         self._calls: dict[str, _Piece] = {}
+        self._delegates = Delegates(screen)
 
     def begin(self) -> None:
         """A stream of the message begins, from its start."""
@@ -63,6 +65,9 @@ class Rendering:
             self._grow(part, move, chunk)
         elif part == "tool":
             self._call(kind, chunk)
+        elif kind == ACTIVITY:
+            self._delegates.take(chunk)
+            self._wait_for_calls()
 
     def _grow(self, part: str, move: str, chunk: Chunk) -> None:
         key = (part, chunk["id"])
@@ -109,18 +114,26 @@ class Rendering:
             piece.label = call_label(chunk["toolName"], chunk["input"])
             self._settle(piece, _failure(chunk))
         elif kind == "tool-output-available" and not chunk.get("preliminary"):
-            self._settle(piece, size(output_bytes(chunk["output"])))
+            self._settle(piece, size(output_bytes(chunk["output"])), told=self._delegates.ended(chunk["toolCallId"]))
         elif kind == "tool-output-error":
-            self._settle(piece, _failure(chunk))
+            self._settle(piece, _failure(chunk), told=self._delegates.ended(chunk["toolCallId"]))
         elif kind == "tool-output-denied":
             self._settle(piece, "was denied")
-        running = [call.label for call in self._calls.values() if not call.settled]
+        self._wait_for_calls()
+
+    def _wait_for_calls(self) -> None:
+        running = [
+            self._delegates.doing(call_id) or call.label for call_id, call in self._calls.items() if not call.settled
+        ]
         self._screen.waiting(", ".join(running) or READING)
 
-    def _settle(self, piece: _Piece, result: str) -> None:
+    def _settle(self, piece: _Piece, result: str, *, told: bool = False) -> None:
+        """End a call, in a line of its own unless what was done for it has `told` of its end."""
         if piece.settled:
             return
         piece.settled = True
+        if told:
+            return
         took_ms = (time.monotonic() - piece.since) * 1_000 if piece.since is not None else 0.0
         took = f", {duration(took_ms)}" if took_ms >= SHORTEST_SHOWN_MS else ""
         self._screen.note(f"· {piece.label}  {result}{took}")
