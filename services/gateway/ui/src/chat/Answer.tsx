@@ -1,4 +1,4 @@
-import { Component, type ReactNode, memo, useContext, useId, useState } from "react";
+import { type ReactNode, memo, useContext, useId, useState } from "react";
 import { Link } from "wouter";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
@@ -7,10 +7,11 @@ import { visible } from "../ui/visible";
 import { clock, count, duration, exactly, plural } from "../ui/words";
 import { Branches } from "./Branches";
 import { ChangeButton } from "./ChangeButton";
+import { Delegation } from "./Delegation";
 import { Elapsed } from "./Elapsed";
+import { Prose } from "./Prose";
 import { ToolLine } from "./ToolLine";
-import { LateMarkdown } from "./loadMarkdown";
-import { Plain } from "./Plain";
+import { isDelegation, nameOf, piecesOf } from "./delegation";
 import { MayChange } from "./mayChange";
 import { type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
 
@@ -34,8 +35,8 @@ export const Answer = memo(function Answer({
   actions: AnswerActions;
 }) {
   const meta = message.metadata ?? {};
-  const parts = message.parts.map((part, index) => ({ part, index })).filter(({ part }) => isShown(part));
-  const lastIndex = parts.at(-1)?.index;
+  const pieces = piecesOf(message, isShown);
+  const lastIndex = pieces.at(-1)?.index;
   return (
     <article className="turn answer" id={`m-${message.id}`} aria-label="Orchestrator">
       <div className="event first">
@@ -53,9 +54,13 @@ export const Answer = memo(function Answer({
           </span>
         </header>
       </div>
-      {parts.map(({ part, index }) => (
-        <PartView key={index} part={part} isGrowing={isLive && index === lastIndex} />
-      ))}
+      {pieces.map((piece) =>
+        "given" in piece ? (
+          <Delegation key={piece.index} given={piece.given} messageId={message.id} isLive={isLive} />
+        ) : (
+          <PartView key={piece.index} part={piece.part} isGrowing={isLive && piece.index === lastIndex} />
+        ),
+      )}
       {isLive ? <Working parts={message.parts} /> : <Stamp message={message} isLast={isLast} actions={actions} />}
     </article>
   );
@@ -71,28 +76,13 @@ function PartView({ part, isGrowing }: { part: Part; isGrowing: boolean }) {
   if (part.type === "text") {
     return (
       <div className="event">
-        <PlainWhenBroken text={part.text}>
-          <LateMarkdown text={part.text} isGrowing={isGrowing} />
-        </PlainWhenBroken>
+        <Prose text={part.text} isGrowing={isGrowing} />
       </div>
     );
   }
   if (part.type === "reasoning") return <Thought text={part.text} isGrowing={isGrowing} />;
   const call = toolCall(part);
   return call && <ToolLine call={call} />;
-}
-
-/** A text that the renderer cannot take is shown as it is written; the chat goes on. */
-class PlainWhenBroken extends Component<{ text: string; children: ReactNode }, { broken: boolean }> {
-  override state = { broken: false };
-
-  static getDerivedStateFromError() {
-    return { broken: true };
-  }
-
-  override render() {
-    return this.state.broken ? <Plain text={this.props.text} /> : this.props.children;
-  }
 }
 
 function Thought({ text, isGrowing }: { text: string; isGrowing: boolean }) {
@@ -120,7 +110,9 @@ function Working({ parts }: { parts: Part[] }) {
   const last = parts.at(-1);
   const call = last && toolCall(last);
   const isWriting = last?.type === "text" && last.state !== "done";
-  const word = isWriting ? "Writing" : call && !call.state.startsWith("output") ? `Using ${call.name}` : last ? "Working" : "Reading";
+  const word = isWriting
+    ? "Writing"
+    : (delegates(parts) ?? (call && !call.state.startsWith("output") ? `Using ${call.name}` : last ? "Working" : "Reading"));
   return (
     <div className="event last">
       <span className="dot">
@@ -131,6 +123,17 @@ function Working({ parts }: { parts: Part[] }) {
       </p>
     </div>
   );
+}
+
+/** Who of the specialists works, in words; null when none does. */
+function delegates(parts: Part[]): string | null {
+  const running = parts
+    .map(toolCall)
+    .filter((call) => call !== null)
+    .filter((call) => isDelegation(call) && !call.state.startsWith("output"));
+  const [first] = running;
+  if (!first) return null;
+  return running.length > 1 ? `${running.length} specialists work` : `${nameOf(first, null)} works`;
 }
 
 const ENDINGS: Record<string, { state: State; words: string; tone: string }> = {

@@ -14,6 +14,7 @@ import { Elapsed } from "./Elapsed";
 import { InChatSearch } from "./InChatSearch";
 import { HoldPlace, Older } from "./Older";
 import { Transcript, type TranscriptActions } from "./Transcript";
+import { Told } from "./activity";
 import { NEW_CHAT, adoptNew, chosenModel, draft, keepDraft, keepModel } from "./drafts";
 import { lastChat, setLastChat } from "./lastChat";
 import type { ChatSession } from "./session";
@@ -184,7 +185,9 @@ export function Conversation({
           )}
           <HoldPlace first={messages[0]?.id} hasOlder={hasOlder} scroller={scroller}>
             {hasOlder && <Older session={session} first={messages[0]?.id} scroller={scroller} />}
-            <Transcript messages={messages} isRunning={runs} isArchived={isArchived} actions={actions} />
+            <Told value={session.activities}>
+              <Transcript messages={messages} isRunning={runs} isArchived={isArchived} actions={actions} />
+            </Told>
           </HoldPlace>
           {runs && messages.at(-1)?.role === "user" && <Waiting />}
           {state.hasNewer && (

@@ -1,0 +1,107 @@
+import { expect, test } from "vitest";
+import type { AgentActivity } from "../contracts";
+import { entriesOf, gistOf, gistOfLane, headOf, nameOf, piecesOf, standing, sumOf } from "./delegation";
+import { type Message, type Part, type ToolCall, toolCall } from "./messages";
+
+const step = { type: "step-start" } as Part;
+const text = (words: string) => ({ type: "text", text: words, state: "done" }) as Part;
+const tool = (id: string, name: string, state = "output-available") =>
+  ({ type: `tool-${name}`, toolCallId: id, state, input: { prompt: `Task of ${id}` }, output: `Result of ${id}` }) as unknown as Part;
+const activity = (id: string, data: AgentActivity) => ({ type: "data-agentActivity", id, data }) as Part;
+const message = (...parts: Part[]) => ({ id: "m", role: "assistant", parts }) as Message;
+const shown = (part: Part) => part.type === "text" || toolCall(part) !== null;
+
+function call(state: string, rest: Partial<ToolCall> = {}): ToolCall {
+  return { id: "a", name: "agent-researcher", state, input: {}, output: undefined, error: null, durationMs: null, ...rest };
+}
+
+test("specialists that follow each other share a card, and what is only stored moves no part to another place", () => {
+  const streamed = message(step, tool("a", "agent-researcher"), tool("b", "agent-reviewer"), step, text("So it is."));
+  const kept = message(
+    step,
+    tool("a", "agent-researcher"),
+    tool("b", "agent-reviewer"),
+    activity("a", { steps: 2 }),
+    activity("b", { steps: 3 }),
+    step,
+    text("So it is."),
+  );
+
+  const pieces = piecesOf(kept, shown);
+
+  expect(pieces.map((piece) => ("given" in piece ? piece.given.map((given) => given.stored?.steps) : piece.part.type))).toEqual([[2, 3], "text"]);
+  expect(piecesOf(streamed, shown).map((piece) => piece.index)).toEqual(pieces.map((piece) => piece.index));
+});
+
+test("a card says whether its specialists work at once or one after the other", () => {
+  const manner = (...parts: Part[]) => {
+    const [piece] = piecesOf(message(...parts), shown);
+    return piece && "given" in piece ? headOf(piece.given) : null;
+  };
+
+  expect(manner(step, tool("a", "agent-x"), tool("b", "agent-y"))).toEqual({ title: "2 specialists", manner: "at once" });
+  expect(manner(step, tool("a", "agent-x"), step, tool("b", "agent-y"))?.manner).toBe("one after the other");
+  expect(manner(step, tool("a", "agent-x"), tool("b", "agent-y"), step, tool("c", "agent-x"))?.manner).toBe("");
+  expect(manner(step, tool("a", "agent-x"))).toEqual({ title: "1 specialist", manner: "" });
+  expect(manner(step, tool("a", "agent-x"), tool("r", "read"), tool("b", "agent-y"))?.title).toBe("1 specialist");
+});
+
+test("time that passed at once counts once, and tokens are summed", () => {
+  const parts = [step, tool("a", "agent-x"), tool("b", "agent-y"), step, tool("c", "agent-z")];
+  const [piece] = piecesOf(message(...parts), shown);
+  const usage = { inputTokens: 100, outputTokens: 10, cachedTokens: 0, reasoningTokens: 0, estimated: false };
+  const told = [{ usage, durationMs: 4_000 }, { usage, durationMs: 3_000 }, { durationMs: 2_000 }];
+
+  expect(piece && "given" in piece && sumOf(piece.given, told)).toBe("220 tokens · 6.0 s");
+});
+
+test("the state of a lane is a word, and a turn that ended leaves nothing running", () => {
+  expect(standing(call("input-streaming"), null, true).word).toBe("Gets its task");
+  expect(standing(call("input-available"), null, true).word).toBe("Starts");
+  expect(standing(call("input-available"), { state: "running" }, true)).toEqual({ state: "running", word: "Works" });
+  expect(standing(call("input-available"), { state: "running" }, false)).toEqual({ state: "stopped", word: "Stopped" });
+  expect(standing(call("output-error"), { state: "failed" }, true)).toEqual({ state: "failed", word: "Failed" });
+  expect(standing(call("output-error"), { state: "stopped" }, false)).toEqual({ state: "stopped", word: "Stopped" });
+  expect(standing(call("output-error"), null, true).word).toBe("Failed");
+  expect(standing(call("output-denied"), null, true).word).toBe("Denied");
+  expect(standing(call("output-available"), { state: "completed" }, false)).toEqual({ state: "completed", word: "Done" });
+});
+
+test("pieces of one text are read as one, in the order of their numbers", () => {
+  const entries = entriesOf({
+    entries: {
+      10: { step: 2, kind: "text", text: "End." },
+      1: { step: 1, kind: "text", text: "I look " },
+      2: { step: 1, kind: "text", text: "around." },
+      3: { step: 1, kind: "call", tool: "read", input: "{}", state: "done" },
+    },
+  });
+
+  expect(entries.map((entry) => entry.text ?? entry.tool)).toEqual(["I look around.", "read", "End."]);
+});
+
+test("arguments are shown without their JSON, also when they were cut", () => {
+  expect(gistOf('{"path": "README.md", "limit": 20, "all": true}')).toBe("README.md · 20 · true");
+  expect(gistOf('{"query":"say \\"hi\\" twice"}')).toBe('say "hi" twice');
+  expect(gistOf('{"command":"pytest -x\\n--count 3", "cwd":"tests/un…')).toBe("pytest -x --count 3 · tests/un…");
+  expect(gistOf("{}")).toBe("");
+});
+
+test("the line of a lane says what goes on, then how it ended", () => {
+  const works = standing(call("input-available"), { state: "running" }, true);
+  const line = (told: AgentActivity) => gistOfLane(works, call("input-available", { input: { prompt: "Find it." } }), told).text;
+
+  expect(line({ state: "running" })).toBe("Find it.");
+  expect(line({ entries: { 1: { step: 1, kind: "call", tool: "grep", input: '{"pattern":"lease"}', state: "running" } } })).toBe("grep lease");
+  expect(line({ entries: { 1: { step: 1, kind: "text", text: "First.\nThen the sw" } } })).toBe("Then the sw");
+  const done = call("output-available", { output: "## Found it\nin sweep.py" });
+  expect(gistOfLane(standing(done, null, false), done, null).text).toBe("Found it");
+  const failed = call("output-error", { error: "No result." });
+  expect(gistOfLane(standing(failed, null, false), failed, null).text).toBe("No result.");
+});
+
+test("a specialist has its name; until it is told, that of its tool", () => {
+  expect(nameOf(call("input-streaming"), null)).toBe("Researcher");
+  expect(nameOf(call("input-streaming", { name: "agent-build-maintainer" }), null)).toBe("Build maintainer");
+  expect(nameOf(call("input-available"), { agentName: "Scout" })).toBe("Scout");
+});

@@ -1,0 +1,171 @@
+import type { ActivityEntry, AgentActivity } from "../contracts";
+import type { State } from "../ui/StateGlyph";
+import { visible } from "../ui/visible";
+import { count, duration, plural } from "../ui/words";
+import { type Message, type Part, type ToolCall, toolCall } from "./messages";
+
+const PREFIX = "agent-";
+const ACTIVITY = "data-agentActivity";
+
+/** A call that gives work to a specialist. */
+export interface Given {
+  call: ToolCall;
+  /** Which step of the orchestrator asked for it: those of one step work at once. */
+  step: number;
+  /** What the specialist did, as it is stored with the message; none while it is only told. */
+  stored: AgentActivity | null;
+}
+
+/** What stands on the spine: a part by itself, or specialists that were given work one after the other or at once. */
+export type Piece = { index: number } & ({ part: Part } | { given: Given[] });
+
+export function isDelegation(call: ToolCall): boolean {
+  return call.name.startsWith(PREFIX);
+}
+
+/**
+ * The shown parts of an answer in order. `index` does not count what is only stored, so that a part keeps its place
+ * when the stored message takes the place of the streamed one.
+ */
+export function piecesOf(message: Message, isShown: (part: Part) => boolean): Piece[] {
+  const stored = new Map<string, AgentActivity>();
+  for (const part of message.parts) {
+    if (part.type === ACTIVITY) stored.set(part.id ?? "", part.data as AgentActivity);
+  }
+  const pieces: Piece[] = [];
+  let step = 0;
+  let index = -1;
+  for (const part of message.parts) {
+    if (part.type.startsWith("data-")) continue;
+    index++;
+    if (part.type === "step-start") step++;
+    if (!isShown(part)) continue;
+    const call = toolCall(part);
+    if (!call || !isDelegation(call)) {
+      pieces.push({ index, part });
+      continue;
+    }
+    const given = { call, step, stored: stored.get(call.id) ?? null };
+    const last = pieces.at(-1);
+    if (last && "given" in last) last.given.push(given);
+    else pieces.push({ index, given: [given] });
+  }
+  return pieces;
+}
+
+/** Where a specialist stands, and the word for it. */
+export interface Standing {
+  state: State;
+  word: string;
+}
+
+/** The call's end is the last word; before that the specialist's own, unless the answer ended without one. */
+export function standing(call: ToolCall, activity: AgentActivity | null, isLive: boolean): Standing {
+  const said = activity?.state;
+  if (call.state === "output-available") return { state: "completed", word: "Done" };
+  if (call.state === "output-denied") return { state: "stopped", word: "Denied" };
+  if (said === "stopped") return { state: "stopped", word: "Stopped" };
+  if (said === "failed" || call.state === "output-error") return { state: "failed", word: "Failed" };
+  if (said === "completed") return { state: "completed", word: "Done" };
+  if (!isLive) return { state: "stopped", word: "Stopped" };
+  return { state: "running", word: said ? "Works" : call.state === "input-streaming" ? "Gets its task" : "Starts" };
+}
+
+/** The agent's name; until it is told, its id with a capital. */
+export function nameOf(call: ToolCall, activity: AgentActivity | null): string {
+  const id = call.name.slice(PREFIX.length);
+  return visible(activity?.agentName || id.charAt(0).toUpperCase() + id.slice(1).replaceAll("-", " "));
+}
+
+export function taskOf(call: ToolCall, activity: AgentActivity | null): string {
+  const given = (call.input as { prompt?: unknown } | null | undefined)?.prompt;
+  return visible(typeof given === "string" ? given : (activity?.task ?? ""));
+}
+
+/** What a specialist did, in order; pieces of a text are one. */
+export function entriesOf(activity: AgentActivity | null): (ActivityEntry & { key: string })[] {
+  const entries: (ActivityEntry & { key: string })[] = [];
+  // Names that are whole numbers are in their order.
+  for (const [key, entry] of Object.entries(activity?.entries ?? {})) {
+    const last = entries.at(-1);
+    if (entry.kind === "text" && last?.kind === "text" && last.step === entry.step) {
+      entries[entries.length - 1] = { ...last, text: `${last.text ?? ""}${entry.text ?? ""}` };
+    } else entries.push({ ...entry, key });
+  }
+  return entries;
+}
+
+/** The values of arguments that are JSON, or the beginning of it: what a person looks for, without the names. */
+export function gistOf(input: string): string {
+  const values = [...input.matchAll(/"(?:[^"\\]|\\.)*"\s*:\s*(?:"((?:[^"\\]|\\.)*)"?|(-?[\d.]+|true\b))/g)];
+  return visible(
+    values
+      .map(([, text, plain]) => (text === undefined ? (plain ?? "") : unescaped(text)))
+      .filter(Boolean)
+      .join(" · "),
+  );
+}
+
+function unescaped(text: string): string {
+  try {
+    return (JSON.parse(`"${text}"`) as string).replace(/\s+/g, " ").trim();
+  } catch {
+    return text; // cut within an escape
+  }
+}
+
+/** The one line that says what it does now, or how it ended. `isTail`: its end is what matters. */
+export function gistOfLane(
+  { state }: Standing,
+  call: ToolCall,
+  activity: AgentActivity | null,
+): { text: string; isTail: boolean } {
+  if (state === "completed") return { text: firstLine(typeof call.output === "string" ? call.output : ""), isTail: false };
+  if (state === "failed") return { text: firstLine(call.error ?? ""), isTail: false };
+  const last = state === "running" ? entriesOf(activity).at(-1) : undefined;
+  if (last?.kind === "call") return { text: `${visible(last.tool ?? "")} ${gistOf(last.input ?? "")}`.trim(), isTail: false };
+  if (last?.text) return { text: lastLine(last.text), isTail: true };
+  return { text: firstLine(taskOf(call, activity)), isTail: false };
+}
+
+function firstLine(text: string): string {
+  return visible(text.trim().split("\n")[0] ?? "").replace(/^#+ |[*`]/g, "");
+}
+
+// More than a line has room for.
+const TAIL = 240;
+
+function lastLine(text: string): string {
+  return visible(text.trimEnd().split("\n").at(-1) ?? "").slice(-TAIL);
+}
+
+export function tokensOf(activity: AgentActivity | null): number {
+  return (activity?.usage?.inputTokens ?? 0) + (activity?.usage?.outputTokens ?? 0);
+}
+
+/** Steps, tokens and time, as far as they are known, to the right of a name. */
+export function factsOf(activity: AgentActivity | null, isRunning: boolean): string {
+  if (!activity) return "";
+  const { steps = 0, maxSteps, durationMs } = activity;
+  if (isRunning) return maxSteps ? `step ${Math.max(steps, 1)} of ${maxSteps}` : "";
+  return [plural(steps, "step"), durationMs !== undefined && duration(durationMs)].filter(Boolean).join(" · ");
+}
+
+/** What a card holds, in words. */
+export function headOf(given: Given[]): { title: string; manner: string } {
+  const steps = new Set(given.map((each) => each.step)).size;
+  const manner = given.length === 1 ? "" : steps === 1 ? "at once" : steps === given.length ? "one after the other" : "";
+  return { title: plural(given.length, "specialist"), manner };
+}
+
+/** What all of them took together, when all have ended. */
+export function sumOf(given: Given[], activities: (AgentActivity | null)[]): string {
+  const tokens = activities.reduce((sum, activity) => sum + tokensOf(activity), 0);
+  const byStep = new Map<number, number>();
+  given.forEach(({ call, step }, index) => {
+    const took = activities[index]?.durationMs ?? call.durationMs ?? 0;
+    byStep.set(step, Math.max(byStep.get(step) ?? 0, took));
+  });
+  const took = [...byStep.values()].reduce((sum, ms) => sum + ms, 0);
+  return [tokens > 0 && `${count(tokens)} tokens`, took > 0 && duration(took)].filter(Boolean).join(" · ");
+}
