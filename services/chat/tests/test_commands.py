@@ -46,8 +46,13 @@ def sleeping(mark: str) -> list[str]:
     return found
 
 
-async def test_no_seeded_agent_runs_commands(chat: Chat, pool: Pool) -> None:
-    assert await pool.fetchval("select count(*) from agents where tools && array['shell', 'shellProcess']") == 0
+async def test_no_seeded_agent_that_only_reads_runs_commands_and_the_orchestrator_neither(
+    chat: Chat, pool: Pool
+) -> None:
+    able = await pool.fetch("select * from agents where tools && array['shell', 'shellProcess']")
+
+    assert {agent["workspace_access"] for agent in able} <= {"read-write"}
+    assert "orchistrator" not in {agent["id"] for agent in able}
 
 
 @confined
