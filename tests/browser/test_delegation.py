@@ -64,7 +64,7 @@ def head(page: Page, name: str) -> Locator:
 
 async def work_shown(page: Page) -> None:
     """Wait until one specialist waits for the model and the other one has failed."""
-    await expect(head(page, "Reviewer")).to_contain_text("Works")
+    await expect(head(page, "Reviewer")).to_contain_text("Thinks")
     await expect(head(page, "Reviewer")).to_contain_text(re.compile(r"step 2 of \d+"))
     await expect(head(page, "Implementer")).to_contain_text("Failed")
 
@@ -127,7 +127,7 @@ async def test_a_turn_that_is_stopped_leaves_no_specialist_at_work(suite: Suite,
     await ended(page, "Stopped by you")
 
     await expect(head(page, "Reviewer")).to_contain_text("Stopped")
-    await expect(card(page).get_by_text("Works")).to_have_count(0)
+    await expect(card(page).get_by_text("Thinks")).to_have_count(0)
 
 
 async def test_lanes_fit_on_a_phone_and_open_by_touch(suite: Suite, phone: Page, axe: Axe) -> None:
@@ -139,6 +139,8 @@ async def test_lanes_fit_on_a_phone_and_open_by_touch(suite: Suite, phone: Page,
     await work_shown(phone)
 
     assert await phone.evaluate("window.shifted") < 0.05
+    before = await head(phone, "Reviewer").bounding_box()
+    assert before is not None
     await head(phone, "Reviewer").tap()
     work = lane(phone, "Reviewer").get_by_role("group")
     await expect(work).to_contain_text("The wind notes are long.")
@@ -147,6 +149,10 @@ async def test_lanes_fit_on_a_phone_and_open_by_touch(suite: Suite, phone: Page,
     box = await work.bounding_box()
     assert box is not None
     assert box["height"] <= 844 * 0.6 + 1
+    # What is opened stays where it is, though the end of the chat is followed.
+    opened = await head(phone, "Reviewer").bounding_box()
+    assert opened is not None
+    assert opened["y"] == before["y"]
     await axe(phone)
     suite.model.release()
     await ended(phone)

@@ -11,8 +11,8 @@ import {
   entriesOf,
   factsOf,
   gistOf,
-  gistOfLane,
   headOf,
+  lineOf,
   nameOf,
   standing,
   sumOf,
@@ -74,7 +74,7 @@ function Lane({ given, messageId, isLive }: { given: Given; messageId: string; i
   const name = nameOf(call, activity);
   const stands = standing(call, activity, isLive);
   const isRunning = stands.state === "running";
-  const gist = gistOfLane(stands, call, activity);
+  const line = lineOf(stands, call, activity);
   return (
     <li className={`lane ${stands.state}`}>
       <button
@@ -94,9 +94,9 @@ function Lane({ given, messageId, isLive }: { given: Given; messageId: string; i
         </span>
         <span className="lane-now">
           <StateGlyph state={stands.state} />
-          <span className={stands.state === "failed" ? "is-fail" : isRunning ? "is-live" : ""}>{stands.word}</span>
-          <span className={gist.isTail ? "tail" : "cut"}>
-            <span>{gist.text}</span>
+          <span className={stands.state === "failed" ? "is-fail" : isRunning ? "is-live" : ""}>{line.word}</span>
+          <span className={line.isTail ? "tail" : "cut"}>
+            <span>{line.text}</span>
           </span>
         </span>
       </button>
@@ -149,12 +149,8 @@ function Work({
       </ol>
       {activity?.omitted ? <p className="faint">{plural(activity.omitted, "more call or text", "more calls and texts")}, not kept here.</p> : null}
       {isRunning && entries.length === 0 && <p className="faint">It has not said or done anything yet.</p>}
-      {result && (
-        <>
-          <h4>What the orchestrator was given</h4>
-          <Prose text={result} isGrowing={false} />
-        </>
-      )}
+      {(result || call.error) && <h4>What the orchestrator was given</h4>}
+      {result && <Prose text={result} isGrowing={false} />}
       {call.error && <p className="is-fail told">{visible(call.error)}</p>}
       <Facts activity={activity} isRunning={isRunning} />
     </div>

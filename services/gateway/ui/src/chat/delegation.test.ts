@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AgentActivity } from "../contracts";
-import { entriesOf, gistOf, gistOfLane, headOf, nameOf, piecesOf, standing, sumOf } from "./delegation";
+import { entriesOf, gistOf, headOf, lineOf, nameOf, piecesOf, standing, sumOf } from "./delegation";
 import { type Message, type Part, type ToolCall, toolCall } from "./messages";
 
 const step = { type: "step-start" } as Part;
@@ -89,15 +89,20 @@ test("arguments are shown without their JSON, also when they were cut", () => {
 
 test("the line of a lane says what goes on, then how it ended", () => {
   const works = standing(call("input-available"), { state: "running" }, true);
-  const line = (told: AgentActivity) => gistOfLane(works, call("input-available", { input: { prompt: "Find it." } }), told).text;
+  const line = (told: AgentActivity) => {
+    const { word, text } = lineOf(works, call("input-available", { input: { prompt: "Find it." } }), told);
+    return `${word}: ${text}`;
+  };
+  const grep = { step: 1, kind: "call", tool: "grep", input: '{"pattern":"lease"}' } as const;
 
-  expect(line({ state: "running" })).toBe("Find it.");
-  expect(line({ entries: { 1: { step: 1, kind: "call", tool: "grep", input: '{"pattern":"lease"}', state: "running" } } })).toBe("grep lease");
-  expect(line({ entries: { 1: { step: 1, kind: "text", text: "First.\nThen the sw" } } })).toBe("Then the sw");
+  expect(line({ state: "running" })).toBe("Works: Find it.");
+  expect(line({ entries: { 1: { ...grep, state: "running" } } })).toBe("Uses: grep lease");
+  expect(line({ entries: { 1: { ...grep, state: "done" } } })).toBe("Thinks: after grep lease");
+  expect(line({ entries: { 1: { step: 1, kind: "text", text: "First.\nThen the sw" } } })).toBe("Writes: Then the sw");
   const done = call("output-available", { output: "## Found it\nin sweep.py" });
-  expect(gistOfLane(standing(done, null, false), done, null).text).toBe("Found it");
+  expect(lineOf(standing(done, null, false), done, null)).toEqual({ word: "Done", text: "Found it", isTail: false });
   const failed = call("output-error", { error: "No result." });
-  expect(gistOfLane(standing(failed, null, false), failed, null).text).toBe("No result.");
+  expect(lineOf(standing(failed, null, false), failed, null)).toEqual({ word: "Failed", text: "No result.", isTail: false });
 });
 
 test("a specialist has its name; until it is told, that of its tool", () => {

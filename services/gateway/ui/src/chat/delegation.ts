@@ -114,18 +114,22 @@ function unescaped(text: string): string {
   }
 }
 
-/** The one line that says what it does now, or how it ended. `isTail`: its end is what matters. */
-export function gistOfLane(
-  { state }: Standing,
-  call: ToolCall,
-  activity: AgentActivity | null,
-): { text: string; isTail: boolean } {
-  if (state === "completed") return { text: firstLine(typeof call.output === "string" ? call.output : ""), isTail: false };
-  if (state === "failed") return { text: firstLine(call.error ?? ""), isTail: false };
+/** The one line that says what it does now, or how it ended: a word, and more. `isTail`: the end of that matters. */
+export interface Line {
+  word: string;
+  text: string;
+  isTail: boolean;
+}
+
+export function lineOf({ state, word }: Standing, call: ToolCall, activity: AgentActivity | null): Line {
+  const line = (text: string, now = word, isTail = false): Line => ({ word: now, text, isTail });
+  if (state === "completed") return line(firstLine(typeof call.output === "string" ? call.output : ""));
+  if (state === "failed") return line(firstLine(call.error ?? ""));
   const last = state === "running" ? entriesOf(activity).at(-1) : undefined;
-  if (last?.kind === "call") return { text: `${visible(last.tool ?? "")} ${gistOf(last.input ?? "")}`.trim(), isTail: false };
-  if (last?.text) return { text: lastLine(last.text), isTail: true };
-  return { text: firstLine(taskOf(call, activity)), isTail: false };
+  if (!last) return line(firstLine(taskOf(call, activity)));
+  if (last.kind === "text") return line(lastLine(last.text ?? ""), "Writes", true);
+  const used = `${visible(last.tool ?? "")} ${gistOf(last.input ?? "")}`.trim();
+  return last.state === "running" ? line(used, "Uses") : line(`after ${used}`, "Thinks");
 }
 
 function firstLine(text: string): string {

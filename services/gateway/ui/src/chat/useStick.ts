@@ -38,15 +38,29 @@ export function useStick(scroller: RefObject<HTMLElement | null>, content: RefOb
       lastTop = box.scrollTop;
     };
     const onWheel = (event: WheelEvent) => event.deltaY < 0 && box.scrollHeight > box.clientHeight && set(false);
-    const grown = new ResizeObserver(() => pinned.current && toEnd());
+    // What the reader opens is what is read next: going to the end would take it away.
+    let isOpening = false;
+    const onClick = (event: MouseEvent) => {
+      if (!(event.target instanceof Element && event.target.closest("[aria-expanded]"))) return;
+      isOpening = true;
+      // The observer is told after this frame was laid out.
+      requestAnimationFrame(() => setTimeout(() => (isOpening = false)));
+    };
+    const grown = new ResizeObserver(() => {
+      if (!pinned.current) return;
+      if (isOpening && box.scrollHeight - box.clientHeight - box.scrollTop > NEAR_PX) set(false);
+      else toEnd();
+    });
     grown.observe(text);
     grown.observe(box);
     box.addEventListener("scroll", onScroll, { passive: true });
     box.addEventListener("wheel", onWheel, { passive: true });
+    text.addEventListener("click", onClick);
     return () => {
       grown.disconnect();
       box.removeEventListener("scroll", onScroll);
       box.removeEventListener("wheel", onWheel);
+      text.removeEventListener("click", onClick);
     };
   }, [scroller, content, set, toEnd]);
 
