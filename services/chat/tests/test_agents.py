@@ -66,16 +66,19 @@ async def test_the_roles_are_there_in_the_order_of_the_roster_with_all_that_they
 
     assert [each.id for each in listed.items] == ROLES
     assert {each.id for each in listed.items if not each.delegable} == {"orchistrator"}
-    assert {each.id for each in listed.items if each.workspace_access == "read-write"} == {"implementer"}
+    assert {each.id for each in listed.items if each.workspace_access == "read-write"} == {"orchistrator", "implementer"}
     assert {each.id: each.model_override for each in listed.items if each.model_override} == {
         "researcher": PRESET,
         "reviewer": PRESET,
     }
-    assert {tuple(each.tools[:4]) for each in listed.items} == {("read", "list", "grep", "stat")}
+    first = {each.id: tuple(each.tools[:4]) for each in listed.items}
+    assert first.pop("implementer") == ("read", "edit", "write", "shell")
+    assert set(first.values()) == {("read", "list", "grep", "stat")}
+    assert {each.id for each in listed.items if "shell" in each.tools} == {"implementer"}
     of_git = {each.id: [tool for tool in each.tools if tool.startswith("git")] for each in listed.items}
-    assert of_git["orchistrator"] == of_git["community-steward"] == []
+    assert of_git["community-steward"] == []
     assert of_git["reviewer"] == of_git["researcher"] == ["gitStatus", "gitDiff", "gitLog", "gitShow"]
-    assert of_git["implementer"] == ["gitStatus", "gitDiff"]
+    assert of_git["implementer"] == of_git["orchistrator"] == ["gitStatus", "gitDiff"]
     assert {(each.revision, each.browser_access) for each in listed.items} == {(0, False)}
     assert [tool.name for tool in listed.tools] == list(CATALOGUE)
 

@@ -60,8 +60,9 @@ async def test_the_orchestrator_is_seeded_with_its_guidance_and_read_by_its_id(p
     async with pool.acquire() as conn:
         profile = await agents.GET.one(conn, "orchistrator")
 
-    assert (profile.revision, profile.model_override, profile.workspace_access) == (0, None, "read-only")
-    assert profile.tools == ["read", "list", "grep", "stat"]
+    assert (profile.revision, profile.model_override, profile.workspace_access) == (0, None, "read-write")
+    assert profile.tools == ["read", "list", "grep", "stat", "edit", "write", "gitStatus", "gitDiff"]
+    assert "agent-implementer" in profile.instructions
     assert "Blocks marked <context>" in profile.instructions
 
 
