@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from popagent_agent.run_context import RunContext
 from popagent_agent.tokens import usage_metadata
 from popagent_kit import json
+from popagent_kit.clock import now, wire_time
 from popagent_kit.text import excerpt, one_line
 from popagent_models.events import Usage
 from popagent_telemetry import redact
@@ -53,6 +54,7 @@ class Activity:
                 "threadId": run.thread_id,
                 "task": excerpt(redact(task), TASK_CHARACTERS),
                 "maxSteps": max_steps,
+                "startedAt": wire_time(now()),
                 "state": "running",
                 "steps": 0,
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from libs.agent.tests.looking import AnswerOf, change, look, outputs
 from popagent_agent.delegate_context import Said, capped_steps, context_slice, conversation, last_text
 from popagent_agent.run_context import RunWorkspace, WorkspacePolicy
 from popagent_agent.tokens import estimate_tokens
+from popagent_kit.clock import now
 from popagent_models.events import Usage
 from popagent_proto.chat.messages import AgentActivity
 from popagent_sandbox.brief import RepoBrief
@@ -139,6 +141,8 @@ async def test_what_a_specialist_does_is_told_in_deltas_and_stored_merged(kit: A
     told = AgentActivity.model_validate(data)
     assert told.model_dump(mode="json", by_alias=True, exclude_unset=True) == data
     assert (data["agentId"], data["state"], data["steps"], data["task"]) == ("scout", "completed", 2, "Find it.")
+    assert told.started_at is not None
+    assert timedelta(0) <= now() - told.started_at < timedelta(minutes=1)
     entries = list(data["entries"].values())
     assert entries[0] == {"step": 1, "kind": "text", "text": "Looking."}
     assert [entry["state"] for entry in entries[1:3]] == ["done", "failed"]

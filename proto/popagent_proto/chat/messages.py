@@ -86,6 +86,7 @@ class AgentActivity(Sparse):
     thread_id: Id | None = Field(default=None, description="Where the specialist's own messages are.")
     task: str | None = Field(default=None, description="The beginning of what it was asked.")
     max_steps: int | None = None
+    started_at: Moment | None = None
     state: Literal["running", "completed", "failed", "stopped"] | None = None
     steps: int | None = Field(default=None, description="Model calls so far.")
     entries: dict[str, ActivityEntry] | None = Field(default=None, description="By number, from 1; at most 200.")

@@ -23,6 +23,7 @@ export interface AgentActivity {
   /** The beginning of what it was asked. */
   task?: string;
   maxSteps?: number;
+  startedAt?: string;
   state?: "running" | "completed" | "failed" | "stopped";
   /** Model calls so far. */
   steps?: number;
