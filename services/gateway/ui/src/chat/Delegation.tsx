@@ -1,22 +1,26 @@
-import { useCallback, useContext, useId, useLayoutEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useCallback, useContext, useId, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { ActivityEntry, AgentActivity } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
+import { useNow } from "../ui/useNow";
 import { visible } from "../ui/visible";
 import { count, duration, plural } from "../ui/words";
 import { Told } from "./activity";
 import {
   type Given,
   type Standing,
+  type Time,
   entriesOf,
   factsOf,
   gistOf,
   headOf,
   lineOf,
   nameOf,
+  spansOf,
   standing,
   sumOf,
   taskOf,
+  timeOf,
   tokensOf,
 } from "./delegation";
 import { Prose } from "./Prose";
@@ -28,6 +32,9 @@ const NEAR_PX = 24;
 export function Delegation({ given, messageId, isLive }: { given: Given[]; messageId: string; isLive: boolean }) {
   const { title, manner } = headOf(given);
   const isRunning = isLive && given.some(({ call }) => !call.state.startsWith("output"));
+  const now = useNow(isRunning);
+  const times = useTimes(given, messageId, isLive);
+  const spans = spansOf(times, now);
   return (
     <div className={`event ${isRunning ? "running" : ""}`}>
       <span className="dot">
@@ -40,8 +47,15 @@ export function Delegation({ given, messageId, isLive }: { given: Given[]; messa
           {!isRunning && given.length > 1 && <Sum given={given} messageId={messageId} />}
         </header>
         <ul>
-          {given.map((each) => (
-            <Lane key={each.call.id} given={each} messageId={messageId} isLive={isLive} />
+          {given.map((each, index) => (
+            <Lane
+              key={each.call.id}
+              given={each}
+              messageId={messageId}
+              isLive={isLive}
+              now={now}
+              span={given.length > 1 ? (spans[index] ?? null) : null}
+            />
           ))}
         </ul>
       </section>
@@ -55,6 +69,15 @@ function useActivity({ call, stored }: Given, messageId: string): AgentActivity 
   return useSyncExternalStore(told.watch, () => stored ?? told.of(messageId, call.id));
 }
 
+/** When each worked; the same until one begins or ends, however much is told of what they do. */
+function useTimes(given: Given[], messageId: string, isLive: boolean): (Time | null)[] {
+  const told = useContext(Told);
+  const written = useSyncExternalStore(told.watch, () =>
+    JSON.stringify(given.map((each) => timeOf(each, each.stored ?? told.of(messageId, each.call.id), isLive))),
+  );
+  return useMemo(() => JSON.parse(written) as (Time | null)[], [written]);
+}
+
 function Sum({ given, messageId }: { given: Given[]; messageId: string }) {
   const told = useContext(Told);
   const sum = useSyncExternalStore(told.watch, () =>
@@ -66,7 +89,20 @@ function Sum({ given, messageId }: { given: Given[]; messageId: string }) {
   return <span className="end xs faint nowrap">{sum}</span>;
 }
 
-function Lane({ given, messageId, isLive }: { given: Given; messageId: string; isLive: boolean }) {
+function Lane({
+  given,
+  messageId,
+  isLive,
+  now,
+  span,
+}: {
+  given: Given;
+  messageId: string;
+  isLive: boolean;
+  now: number;
+  /** When it worked, beside others. */
+  span: { from: number; length: number } | null;
+}) {
   const [open, setOpen] = useState(false);
   const id = useId();
   const activity = useActivity(given, messageId);
@@ -88,8 +124,11 @@ function Lane({ given, messageId, isLive }: { given: Given; messageId: string; i
           {name.slice(0, 2)}
         </span>
         <b className="cut">{name}</b>
+        <span className="track" aria-hidden="true">
+          {span && <i style={{ left: `${span.from}%`, width: `${span.length}%` }} />}
+        </span>
         <span className="line xs faint nowrap">
-          {factsOf(activity, isRunning)}
+          {factsOf(activity, isRunning, now)}
           <Icon name={open ? "down" : "right"} />
         </span>
         <span className="lane-now">

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AgentActivity } from "../contracts";
-import { entriesOf, gistOf, headOf, lineOf, nameOf, piecesOf, standing, sumOf } from "./delegation";
+import { entriesOf, factsOf, gistOf, headOf, lineOf, nameOf, piecesOf, spansOf, standing, sumOf, timeOf } from "./delegation";
 import { type Message, type Part, type ToolCall, toolCall } from "./messages";
 
 const step = { type: "step-start" } as Part;
@@ -53,6 +53,29 @@ test("time that passed at once counts once, and tokens are summed", () => {
   const told = [{ usage, durationMs: 4_000 }, { usage, durationMs: 3_000 }, { durationMs: 2_000 }];
 
   expect(piece && "given" in piece && sumOf(piece.given, told)).toBe("220 tokens · 6.0 s");
+});
+
+test("all lanes of a card stand on one clock, whose end is now while one works", () => {
+  const given = { call: call("input-available"), step: 1, stored: null };
+  const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString();
+  const done = timeOf(given, { state: "completed", startedAt: at(0), durationMs: 5_000 }, true);
+  const works = timeOf(given, { state: "running", startedAt: at(5) }, true);
+  const now = Date.parse(at(20));
+
+  expect(spansOf([done, works, timeOf(given, null, true)], now)).toEqual([{ from: 0, length: 25 }, { from: 25, length: 75 }, null]);
+  expect(spansOf([done, works], Date.parse(at(-60)))).toEqual([{ from: 0, length: 100 }, { from: 100, length: 0 }]);
+  const stopped = timeOf(given, { state: "stopped", startedAt: at(0) }, false);
+  expect(spansOf([stopped], now)).toEqual([{ from: 0, length: 0 }]);
+  expect(spansOf([null], now)).toEqual([null]);
+});
+
+test("a lane that works says its step and for how long", () => {
+  const startedAt = new Date(1_000).toISOString();
+
+  expect(factsOf({ steps: 2, maxSteps: 24, startedAt }, true, 13_400)).toBe("step 2 of 24 · 12 s");
+  expect(factsOf({ steps: 0, maxSteps: 24, startedAt }, true, 500)).toBe("step 1 of 24");
+  expect(factsOf({ steps: 2, maxSteps: 24, startedAt, durationMs: 4_100 }, false, 99_000)).toBe("2 steps · 4.1 s");
+  expect(factsOf(null, true, 0)).toBe("");
 });
 
 test("the state of a lane is a word, and a turn that ended leaves nothing running", () => {

@@ -148,11 +148,39 @@ export function tokensOf(activity: AgentActivity | null): number {
 }
 
 /** Steps, tokens and time, as far as they are known, to the right of a name. */
-export function factsOf(activity: AgentActivity | null, isRunning: boolean): string {
+export function factsOf(activity: AgentActivity | null, isRunning: boolean, now: number): string {
   if (!activity) return "";
-  const { steps = 0, maxSteps, durationMs } = activity;
-  if (isRunning) return maxSteps ? `step ${Math.max(steps, 1)} of ${maxSteps}` : "";
+  const { steps = 0, maxSteps, durationMs, startedAt } = activity;
+  if (isRunning) {
+    const seconds = startedAt ? Math.floor((now - Date.parse(startedAt)) / 1_000) : 0;
+    return [maxSteps && `step ${Math.max(steps, 1)} of ${maxSteps}`, seconds > 0 && (seconds < 60 ? `${seconds} s` : duration(1_000 * seconds))].filter(Boolean).join(" · ");
+  }
   return [plural(steps, "step"), durationMs !== undefined && duration(durationMs)].filter(Boolean).join(" · ");
+}
+
+/** When a specialist worked; `tookMs` null while it works, or where nobody knows. */
+export interface Time {
+  startedAt: number;
+  tookMs: number | null;
+  isRunning: boolean;
+}
+
+export function timeOf({ call }: Given, activity: AgentActivity | null, isLive: boolean): Time | null {
+  const startedAt = Date.parse(activity?.startedAt ?? "");
+  if (Number.isNaN(startedAt)) return null;
+  const tookMs = activity?.durationMs ?? call.durationMs;
+  return { startedAt, tookMs, isRunning: tookMs === null && standing(call, activity, isLive).state === "running" };
+}
+
+/** Where on the clock that all lanes share each worked, in percent. This device's clock may be another. */
+export function spansOf(times: (Time | null)[], now: number): ({ from: number; length: number } | null)[] {
+  const known = times.filter((time) => time !== null);
+  const first = Math.min(...known.map((time) => time.startedAt));
+  const present = Math.max(now, ...known.map((time) => time.startedAt + (time.tookMs ?? 0)));
+  const endOf = (time: Time) => (time.isRunning ? present : time.startedAt + (time.tookMs ?? 0));
+  const whole = Math.max(1, Math.max(...known.map(endOf)) - first);
+  const percent = (ms: number) => Math.round((ms / whole) * 1_000) / 10;
+  return times.map((time) => time && { from: percent(time.startedAt - first), length: percent(endOf(time) - time.startedAt) });
 }
 
 /** What a card holds, in words. */
