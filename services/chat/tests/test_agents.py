@@ -66,7 +66,8 @@ async def test_the_roles_are_there_in_the_order_of_the_roster_with_all_that_they
 
     assert [each.id for each in listed.items] == ROLES
     assert {each.id for each in listed.items if not each.delegable} == {"orchistrator"}
-    assert {each.id for each in listed.items if each.workspace_access == "read-write"} == {"orchistrator", "implementer"}
+    writing = {each.id for each in listed.items if each.workspace_access == "read-write"}
+    assert writing == {"orchistrator", "implementer"}
     assert {each.id: each.model_override for each in listed.items if each.model_override} == {
         "researcher": PRESET,
         "reviewer": PRESET,
