@@ -11,7 +11,7 @@ import { Delegation } from "./Delegation";
 import { Elapsed } from "./Elapsed";
 import { Prose } from "./Prose";
 import { ToolLine } from "./ToolLine";
-import { isDelegation, nameOf, piecesOf } from "./delegation";
+import { isDelegation, piecesOf } from "./delegation";
 import { MayChange } from "./mayChange";
 import { type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
 
@@ -110,30 +110,27 @@ function Working({ parts }: { parts: Part[] }) {
   const last = parts.at(-1);
   const call = last && toolCall(last);
   const isWriting = last?.type === "text" && last.state !== "done";
-  const word = isWriting
-    ? "Writing"
-    : (delegates(parts) ?? (call && !call.state.startsWith("output") ? `Using ${call.name}` : last ? "Working" : "Reading"));
+  const others = isWriting ? null : atWork(parts);
+  const word = isWriting ? "Writing" : call && !call.state.startsWith("output") ? `Using ${call.name}` : last ? "Working" : "Reading";
   return (
     <div className="event last">
       <span className="dot">
         <StateGlyph state="running" />
       </span>
       <p className="stamp is-live">
-        {word}… {!isWriting && <Elapsed key={parts.length} />}
+        {others ?? word}… {!isWriting && !others && <Elapsed key={parts.length} />}
       </p>
     </div>
   );
 }
 
-/** Who of the specialists works, in words; null when none does. */
-function delegates(parts: Part[]): string | null {
-  const running = parts
-    .map(toolCall)
-    .filter((call) => call !== null)
-    .filter((call) => isDelegation(call) && !call.state.startsWith("output"));
-  const [first] = running;
-  if (!first) return null;
-  return running.length > 1 ? `${running.length} specialists work` : `${nameOf(first, null)} works`;
+/** How many specialists work, in words; null when none does. Their lanes say more, and for how long. */
+function atWork(parts: Part[]): string | null {
+  const running = parts.filter((part) => {
+    const call = toolCall(part);
+    return call && isDelegation(call) && !call.state.startsWith("output");
+  }).length;
+  return running === 0 ? null : running === 1 ? "A specialist works" : `${running} specialists work`;
 }
 
 const ENDINGS: Record<string, { state: State; words: string; tone: string }> = {
