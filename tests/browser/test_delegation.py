@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from popagent_testing.model_replies import Reply, ScriptedCall
-from tests.browser.chats import answers, ended, open_chat, say
+from tests.browser.chats import answers, ended, numbered, open_chat, say
 from tests.suite import Suite
 
 pytestmark = pytest.mark.timeout(120)
@@ -80,7 +80,7 @@ async def test_two_specialists_are_seen_at_work_and_read_the_same_when_the_chat_
     await work_shown(page)
 
     await expect(card(page).locator("header")).to_contain_text("at once")
-    await expect(answers(page).last.get_by_text("Reviewer works")).to_be_visible()
+    await expect(answers(page).last.get_by_text("A specialist works")).to_be_visible()
     assert await page.evaluate("window.shifted") < 0.05
     await head(page, "Reviewer").focus()
     await page.keyboard.press("Enter")
@@ -156,3 +156,35 @@ async def test_lanes_fit_on_a_phone_and_open_by_touch(suite: Suite, phone: Page,
     await axe(phone)
     suite.model.release()
     await ended(phone)
+
+
+async def test_what_specialists_write_moves_nobody_who_reads_above(suite: Suite, page: Page) -> None:
+    suite.model.script(
+        Reply(
+            text=numbered(900),
+            tool_calls=(gives("reviewer", "Count up."), gives("implementer", "Go on.")),
+            when=QUESTION,
+        ),
+        Reply(text=numbered(1_500), token_delay_s=0.003, when="Count up."),
+        Reply(text=numbered(1_500), token_delay_s=0.003, when="Go on."),
+    )
+    suite.model.set_default(Reply(text="Both have counted."))
+    await open_chat(page)
+    await say(page, QUESTION)
+    await expect(head(page, "Reviewer")).to_contain_text("Writes")
+    await page.wait_for_function("() => document.querySelector('.answer .prose:not(.plain)')")
+    await page.get_by_role("log", name="Conversation").hover()
+    await page.mouse.wheel(0, -250)
+    await expect(page.get_by_role("button", name="New text")).to_be_visible()
+    await page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    await page.evaluate(SHIFTS)
+    top = "() => Math.round(document.querySelector('.answer .prose p').getBoundingClientRect().top)"
+    before = await page.evaluate(top)
+    said = await head(page, "Reviewer").text_content() or ""
+
+    await expect(head(page, "Reviewer")).not_to_have_text(said)
+    await expect(head(page, "Implementer")).to_contain_text("Done")
+    await ended(page)
+
+    assert await page.evaluate(top) == before
+    assert await page.evaluate("window.shifted") < 0.05
