@@ -81,7 +81,10 @@ def connect(client: Client, url: str, key_from: str | None, as_json: bool) -> No
     """Use the model server at URL from the next run on; without --key the stored key stays."""
     body = {"url": url, **_key(key_from)}
     revision = client.get(CONNECTION)["revision"]
-    _show(client.send("PUT", CONNECTION, {"revision": revision, **body}), as_json)
+    saved = client.send("PUT", CONNECTION, {"revision": revision, **body})
+    _show(saved, as_json)
+    if saved["lastError"] and not as_json:
+        note(f"It is saved all the same. Take it back: {command('models disconnect')}")
 
 
 @models.command()

@@ -64,6 +64,21 @@ def test_the_connection_is_shown_with_what_is_wrong(peer: Peer, run: Run) -> Non
     assert "It does not answer." in result.stderr
 
 
+def test_who_connects_a_server_that_does_not_answer_is_told_that_it_is_saved_and_how_to_take_it_back(
+    peer: Peer, run: Run
+) -> None:
+    peer.answers["models connect"] = view(
+        "ModelConnectionView", source="page", url=URL, lastError="It does not answer."
+    )
+    told, as_json = run("models", "connect", URL), run("models", "connect", URL, "--json")
+    peer.answers["models connect"] = view("ModelConnectionView", source="page", url=URL, lastError=None)
+
+    assert "It does not answer.\nIt is saved all the same." in told.stderr
+    assert "models disconnect" in told.stderr
+    assert as_json.stderr == ""
+    assert "saved all the same" not in run("models", "connect", URL).stderr
+
+
 def test_what_is_detected_is_listed_with_how_to_use_it(peer: Peer, run: Run) -> None:
     servers = [
         {"name": "Ollama", "url": URL, "models": ["a", "b"], "needsKey": False},
