@@ -50,7 +50,7 @@ class AgentRuntimePatch(Wire):
     revision: int | None = Field(default=None, ge=0, description="The one you saw last.")
     model_source: ModelSource | None = _seeded(
         "auto",
-        description="auto: the model connection, else the embedded model; router or local: only that.",
+        description="auto: the connected server, else the embedded model; router or local: only the one or the other.",
     )
     default_model: Text | None = _seeded(
         None,

@@ -122,7 +122,7 @@ export interface AgentRuntimeChanged {
 export interface AgentRuntimePatch {
   /** The one you saw last. */
   revision?: number | null;
-  /** auto: the model connection, else the embedded model; router or local: only that. */
+  /** auto: the connected server, else the embedded model; router or local: only the one or the other. */
   modelSource?: "auto" | "router" | "local" | null;
   /** Answers what names no model; null: POPAGENT_MODEL, else the first model of the server. */
   defaultModel?: string | null;
@@ -1011,7 +1011,7 @@ export interface SettingField {
 }
 
 export const agentRuntimeFields: Readonly<Record<Exclude<keyof AgentRuntimePatch, "revision">, SettingField>> = {
-  modelSource: {"meaning": "auto: the model connection, else the embedded model; router or local: only that.", "default": "auto", "choices": ["auto", "router", "local"]},
+  modelSource: {"meaning": "auto: the connected server, else the embedded model; router or local: only the one or the other.", "default": "auto", "choices": ["auto", "router", "local"]},
   defaultModel: {"meaning": "Answers what names no model; null: POPAGENT_MODEL, else the first model of the server.", "default": null, "nullable": true, "maxLength": 200},
   supervisorMaxSteps: {"meaning": "Model calls a turn.", "default": 32, "minimum": 1, "maximum": 128},
   specialistMaxSteps: {"meaning": "Model calls a delegated run. Higher ceilings for background work need a longer taskTimeoutMs.", "default": 24, "minimum": 1, "maximum": 128},
