@@ -23,7 +23,7 @@ interface Section {
 const SECTIONS: readonly Section[] = [
   { id: "models", title: "Models", about: "Which one answers", icon: "model", screen: Models },
   { id: "runtime", title: "Runtime", about: "Steps, tools, texts", icon: "settings", screen: Runtime },
-  { id: "workspaces", title: "Workspaces", about: "Folders that agents may read", icon: "folder", screen: Workspaces },
+  { id: "workspaces", title: "Workspaces", about: "Folders that agents work in", icon: "folder", screen: Workspaces },
   { id: "key", title: "Key", about: "Kept in this browser", icon: "key", screen: Key },
   { id: "page", title: "Page", about: "Light or dark, single keys", icon: "sun", screen: Page },
   { id: "health", title: "Health", about: "Every service and check", icon: "observe", screen: Health },

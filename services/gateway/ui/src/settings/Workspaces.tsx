@@ -16,15 +16,15 @@ const candidatesQuery = {
   staleTime: 0,
 };
 
-/** The folders that agents may read, and how another one is registered. */
+/** The folders that agents work in, and how another one is registered. */
 export function Workspaces() {
   const workspaces = useQuery({ ...workspacesQuery, staleTime: 0 });
   return (
     <div className="scroll">
       <div className="settings-page">
         <p className="dim">
-          A workspace is a folder below the workspace root of popagent. Every chat belongs to one, and agents read its
-          files, nothing outside of it.
+          A workspace is a folder below the workspace root of popagent. Every chat belongs to one, and agents read and
+          change its files, nothing outside of it.
         </p>
         <Loading query={workspaces} what="the workspaces">
           {({ items }) =>

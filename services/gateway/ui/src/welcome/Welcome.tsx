@@ -33,8 +33,8 @@ export function Welcome({
       <Logo />
       <h2 id="welcome-title">This is popagent.</h2>
       <p className="dim">
-        An agent of your own: it reads the project below and answers with what it found there, also while this page is
-        closed.
+        Agents of your own: they read the project below, answer with what they found there and change its files when
+        you ask for it, also while this page is closed.
       </p>
       <dl className="welcome-facts">
         <ModelFact models={models.data} />
@@ -144,7 +144,7 @@ function WorkspaceFact({ workspace, known }: { workspace: WorkspaceRow | undefin
               on branch <code>{workspace.branch}</code>
             </>
           )}
-          . It is read, never changed. {link}
+          . {link}
         </>
       ) : (
         <>
