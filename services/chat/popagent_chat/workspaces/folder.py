@@ -30,7 +30,10 @@ def registered_path(root: Path, text: str) -> str:
     if path.is_absolute() and path.is_relative_to(root):
         path = path.relative_to(root)
     if path.is_absolute() or "\\" in text or not path.parts:
-        raise InvalidInputError("Give a path relative to the workspace root.", field="path")
+        raise InvalidInputError(
+            "Only folders below the workspace root can be registered: put it there, and give its path relative to it.",
+            field="path",
+        )
     if any(part.startswith(".") for part in path.parts):
         raise InvalidInputError("The path must not contain .. or hidden folders.", field="path")
     try:
