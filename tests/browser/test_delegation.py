@@ -183,8 +183,8 @@ async def test_what_specialists_write_moves_nobody_who_reads_above(suite: Suite,
     said = await head(page, "Reviewer").text_content() or ""
 
     await expect(head(page, "Reviewer")).not_to_have_text(said)
-    await expect(head(page, "Implementer")).to_contain_text("Done")
     await ended(page)
 
+    await expect(head(page, "Implementer")).to_contain_text("Done")
     assert await page.evaluate(top) == before
     assert await page.evaluate("window.shifted") < 0.05
