@@ -45,7 +45,7 @@ async def test_an_unknown_id_creates_the_session_and_takes_its_title_from_the_fi
     await door.say("And a second question?", session)
 
     view = await door.session(session)
-    assert view.title == ("What is " + "a heron " * 20)[:60].rstrip()
+    assert view.title == ("What is " + "a heron " * 20)[:59].rstrip() + "…"
     assert (view.workspace_id, view.title_locked, view.revision) == ("default", False, 0)
     assert [message["role"] for message in view.messages] == ["user", "assistant"] * 2
     threads = await pool.fetch("select kind, resource from threads where id = $1", session)

@@ -296,5 +296,5 @@ def _same(stored: StoredMessage, message: UserMessage) -> bool:
 def _title(place: Place) -> str:
     if place.new_message is None:
         return ""
-    words = " ".join(part["text"] for part in place.new_message["parts"]).split()
-    return " ".join(words)[:TITLE_CHARACTERS].rstrip()
+    title = " ".join(" ".join(part["text"] for part in place.new_message["parts"]).split())
+    return title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 1].rstrip()}…"
