@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -19,14 +19,19 @@ UNNAMED: Final = "unnamed"
 
 @dataclass(slots=True)
 class Slot:
-    """One tool call while it grows."""
+    """One tool call while it grows: by fragments of a few characters, which are put together only when asked for."""
 
     index: int
     given_id: str
     wire_index: int | None
     name: str = ""
     started: bool = False
-    arguments: str = ""
+    fragments: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        """The arguments so far."""
+        return "".join(self.fragments)
 
     @property
     def complete(self) -> bool:
@@ -85,7 +90,7 @@ class ToolCallAssembly:
             self._start(slot, name, events)
         arguments = argument_text(function.get("arguments"))
         if arguments:
-            slot.arguments += arguments
+            slot.fragments.append(arguments)
             if slot.started:
                 events.append(ToolCallDelta(slot.index, arguments))
 
@@ -107,7 +112,7 @@ class ToolCallAssembly:
         last = self.slots[-1]
         if not name:
             return last
-        return last if last.name == name and not call_id and last.arguments and not last.complete else None
+        return last if last.name == name and not call_id and last.fragments and not last.complete else None
 
     def _open(self, wire_index: int | None, call_id: str) -> Slot:
         if len(self.slots) >= MOST_CALLS:
@@ -123,7 +128,7 @@ class ToolCallAssembly:
         call_id = slot.given_id if usable else f"call_{new_id()}"
         self._ids.add(call_id)
         events.append(ToolCallStart(slot.index, call_id, slot.name))
-        if slot.arguments:
+        if slot.fragments:
             events.append(ToolCallDelta(slot.index, slot.arguments))
 
 

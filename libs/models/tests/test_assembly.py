@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -82,6 +83,18 @@ def test_calls_without_end_are_refused() -> None:
 
     with pytest.raises(ModelProviderError, match="128"):
         assembly.take([call("{}", "a", index=index) for index in range(200)])
+
+
+def test_long_arguments_in_many_fragments_cost_no_more_than_their_length() -> None:
+    assembly = ToolCallAssembly()
+    assembly.take([call("", "write", index=0, id="x")])
+
+    begun = time.process_time()  # ours alone, however busy the machine is
+    for _ in range(100_000):
+        assembly.take([call("a line\n", index=0)])
+
+    assert time.process_time() - begun < 4
+    assert len(assembly.slots[0].arguments) == 100_000 * 7
 
 
 @pytest.mark.parametrize(
