@@ -303,7 +303,7 @@ async def test_a_second_tab_learns_of_a_chat_made_elsewhere(talk: Talk, page: Pa
 async def test_a_chat_on_a_phone_is_a_page_of_its_own(suite: Suite, phone: Page, axe: Axe) -> None:
     suite.model.set_default(Reply(text="fits"))
     await open_chat(phone)
-    await say(phone, "from the phone")
+    await say(phone, "from the phone, at such length that it takes more than a line")
     await ended(phone)
     await axe(phone)
     assert await phone.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
@@ -311,6 +311,7 @@ async def test_a_chat_on_a_phone_is_a_page_of_its_own(suite: Suite, phone: Page,
     await phone.get_by_role("link", name="All chats").click()
     await expect(phone.get_by_role("heading", name="Chats")).to_be_visible()
     await expect(composer(phone)).to_have_count(0)
+    await expect(phone.get_by_role("link", name="New chat")).to_be_in_viewport(ratio=1)
     await axe(phone)
     await phone.get_by_role("link", name=re.compile("from the phone")).first.click()
 
