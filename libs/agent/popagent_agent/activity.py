@@ -78,10 +78,13 @@ class Activity:
             await self._call_ended(chunk)
 
     async def end(self, state: DelegationState, usage: Usage, *, budget_exhausted: bool) -> None:
-        """Tell how it ended."""
+        """Tell how it ended, its calls that did not end with it."""
+        unended = {number: {"state": "failed"} for number in self._calls.values()}
+        self._calls.clear()
         await self._tell(
             {
                 "state": state,
+                **({"entries": unended} if unended else {}),
                 "usage": usage_metadata(usage),
                 "durationMs": round((time.monotonic() - self._began_at) * 1_000),
                 "budgetExhausted": budget_exhausted,
@@ -120,3 +123,10 @@ class Activity:
         number = str(self._entries)
         await self._tell({"entries": {number: {"step": self._steps, **entry}}})
         return number
+
+
+def cut_off(activity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ends an activity whose run ended without a word of it."""
+    entries = activity.get("entries") or {}
+    unended = {number: {"state": "failed"} for number, entry in entries.items() if entry.get("state") == "running"}
+    return {"state": "stopped", **({"entries": unended} if unended else {})}

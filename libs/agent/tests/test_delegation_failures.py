@@ -120,6 +120,7 @@ async def test_a_specialist_that_cannot_be_stopped_is_left_and_told_as_ended(
 
     assert made.told == FAILED
     assert made.activity["call-0"]["state"] == "failed"
+    assert made.activity["call-0"]["entries"]["1"]["state"] == "failed"
     release.set()
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     await asyncio.gather(*left, return_exceptions=True)

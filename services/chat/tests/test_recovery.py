@@ -128,6 +128,33 @@ async def test_what_a_lost_turn_had_said_is_stored_and_its_watchers_get_an_end(
     await usable(door, model, abandoned.session)
 
 
+async def test_the_work_of_a_lost_specialist_is_stored_with_nothing_running(door: Door, abandoned: Abandoned) -> None:
+    await abandoned.store(door)
+    entries = {
+        "1": {"step": 1, "kind": "call", "tool": "read", "input": "{}", "state": "done"},
+        "2": {"step": 1, "kind": "call", "tool": "shell", "input": "{}", "state": "running"},
+    }
+    activity = {"agentId": "implementer", "state": "running", "entries": entries}
+    said = [
+        *opened(abandoned.answer_id, abandoned.turn_id, "I ask."),
+        chunks.text_end("t"),
+        chunks.tool_input_start("call", "agent-implementer"),
+        chunks.tool_input_available("call", "agent-implementer", {"prompt": "Run the tests."}),
+        chunks.data("agentActivity", activity, data_id="call", transient=True),
+    ]
+    abandoned.publish(said)
+    watched = await door.join(abandoned.session)
+    await watched.read(until="I ask.")
+
+    await abandoned.expire()
+    await watched.read()
+
+    stored = (await door.stored(abandoned.session))[1]
+    [ended] = [part["data"] for part in stored["parts"] if part["type"] == "data-agentActivity"]
+    assert ended["state"] == "stopped"
+    assert [entry["state"] for entry in ended["entries"].values()] == ["done", "failed"]
+
+
 @pytest.mark.parametrize("seed", range(8))
 async def test_checkpoint_and_frames_cut_anywhere_give_exactly_what_watchers_saw(
     seed: int, door: Door, abandoned: Abandoned, pool: Pool

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from popagent_agent.activity import cut_off
 from popagent_agent.emitter import AGENT_ACTIVITY
 from popagent_chat.turns.stream import TurnStream
 from popagent_proto.chat.messages import FAILURE
@@ -65,8 +66,8 @@ async def failed(stream: TurnStream, error_class: str, sentence: str) -> Ending:
 async def close_open(stream: TurnStream) -> None:
     """Begin the answer if it has not begun, and close whatever is open in it, the work of specialists too."""
     stream.open()
-    for delegation in [part["id"] for part in stream.message["parts"] if _is_running(part)]:
-        await stream.emit(chunks.data(AGENT_ACTIVITY, {"state": "stopped"}, data_id=delegation, transient=True))
+    for delegation, activity in [(part["id"], part["data"]) for part in stream.message["parts"] if _is_running(part)]:
+        await stream.emit(chunks.data(AGENT_ACTIVITY, cut_off(activity), data_id=delegation, transient=True))
     for chunk in StreamState.of(stream.message).close_open():
         await stream.emit(chunk)
 
