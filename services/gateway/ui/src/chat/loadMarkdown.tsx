@@ -7,6 +7,7 @@ type Renderer = { default: ComponentType<Drawn>; rehearse?: () => Generator<void
 const ATTEMPTS = 4;
 const WAIT_MS = 700;
 const LATE_MS = 1_000;
+const SOON_MS = 400;
 
 // One promise for all: the file is fetched once, and begun before the first answer needs it.
 let loading: Promise<void> | null = null;
@@ -20,6 +21,11 @@ export function loadMarkdown(): Promise<void> {
     for (const tell of waiting) tell();
   });
   return loading;
+}
+
+/** Wait for the renderer, but not long: what is drawn without it first moves what is read when it comes. */
+export function rendererIfSoon(): Promise<void> {
+  return Promise.race([loadMarkdown(), new Promise<void>((resolve) => setTimeout(resolve, SOON_MS))]);
 }
 
 /** Fetch it when nothing else is to be done; returns how not to. */

@@ -25,7 +25,7 @@ function stored(count: number): { size: number; asked: string[] } {
 
 async function opened(): Promise<ChatSession> {
   const session = new ChatSession("chat", false);
-  await vi.waitFor(() => expect(session.state.phase).toBe("ready"));
+  await vi.waitFor(() => expect(session.state.phase).toBe("ready"), 10_000);
   return session;
 }
 

@@ -5,6 +5,7 @@ import { place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
 import { Activities } from "./activity";
 import { NEW_CHAT, keepUnsure, settle } from "./drafts";
+import { rendererIfSoon } from "./loadMarkdown";
 import { type Message, startOf, withNewest } from "./messages";
 import { CutError, type TurnChoice, transport } from "./transport";
 
@@ -187,7 +188,7 @@ export class ChatSession {
 
   private async load(): Promise<void> {
     const epoch = this.epoch;
-    const view = await this.page();
+    const [view] = await Promise.all([this.page(), this.state.phase === "loading" && rendererIfSoon()]);
     if (epoch === this.epoch) this.showNewest(view);
   }
 
