@@ -7,13 +7,14 @@ import contextlib
 import logging
 import os
 import signal
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from popagent_kit import tasks
 from popagent_kit.clock import now, wire_time
 from popagent_kit.errors import AppError
-from popagent_local.output import ALARMING, LogFile, Terminal, tail
+from popagent_local.output import ALARMING, LogFile, Terminal
 from popagent_local.programs import Program
 from popagent_local.state import ProgramState
 
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 READY_POLL_S: Final = 0.04
 MAX_LINE_BYTES: Final = 64 * 1024
+# So many of its last lines tell why a program did not start.
+KEPT_LINES: Final = 20
 # The n-th failure in a row waits BACKOFF_S[n]; the last one for ever after, so that what comes back is found again.
 BACKOFF_S: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 STABLE_S: Final = 60.0
@@ -59,6 +62,7 @@ class Keeper:
         self.ready = asyncio.Event()
         self.failures = 0
         self.misses = 0
+        self._said: deque[str] = deque(maxlen=KEPT_LINES)
         self._ended_once = asyncio.Event()
         self._stopping = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
@@ -79,7 +83,7 @@ class Keeper:
                 wait.cancel()
         if not self.ready.is_set() and not self._stopping.is_set():
             reason = self.state.detail or f"was not ready after {self.program.start_timeout_s:.0f} s"
-            raise StartError(f"{self.program.name} {reason}\n{self.last_lines(20)}")
+            raise StartError(f"{self.program.name} {reason}\n{self.last_lines(KEPT_LINES)}")
 
     async def stop(self) -> None:
         """Ask the program to end, wait, and kill it when its time is over."""
@@ -120,8 +124,8 @@ class Keeper:
                 self._kill_group()
 
     def last_lines(self, count: int) -> str:
-        """Return the end of the program's log, indented."""
-        return "\n".join(f"    {line}" for line in tail(self.log_file.path, count))
+        """Return the end of what it has said since `start`, indented; its log also holds what it said before that."""
+        return "\n".join(f"    {line}" for line in [*self._said][-count:])
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -198,6 +202,7 @@ class Keeper:
         except OSError as error:  # a full disk must not stop the suite from telling so
             self.terminal.warn(f"{self.log_file.path}: {error}")
         text = line.decode("utf-8", "replace").rstrip("\r")
+        self._said.append(text)
         if not self.program.quiet or ALARMING.search(text):
             self.terminal.line(self.program.name, text)
 

@@ -117,6 +117,18 @@ async def test_an_essential_program_that_does_not_start_fails_the_start_with_its
     assert all(row.state == "stopped" for row in supervisor.state.programs.values())
 
 
+async def test_a_start_that_fails_does_not_tell_of_the_start_before(supervisor: Supervisor, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "broken.log").write_text("is ready\n")
+    broken = program("broken", tmp_path / "never", "print('port is taken'); raise SystemExit(1)")
+
+    with pytest.raises(StartError, match="port is taken") as failure:
+        await supervisor.start(broken)
+
+    await supervisor.stop_all()
+    assert "is ready" not in str(failure.value)
+
+
 async def test_an_order_to_stop_ends_a_start_that_waits(supervisor: Supervisor, tmp_path: Path) -> None:
     slow = program("slow", tmp_path / "never", "import time; time.sleep(600)")
     asyncio.get_running_loop().call_later(0.2, supervisor.stop_requested.set)
