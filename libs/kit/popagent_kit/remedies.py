@@ -71,7 +71,8 @@ def remedy_for_check(name: str) -> Remedy:
         case "model":
             return Remedy(
                 "Chats can be read, searched and managed; new questions get no answer.",
-                f"start the model server if it is down, or {connect_a_model()}",
+                f"start the model server if it is down, undo a wrong address with `{command('models disconnect')}`, "
+                f"or {connect_a_model()}",
             )
         case "secrets":
             return Remedy("All that needs no stored key.", restore_secret_key())
