@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 LARGEST_STATUS_BYTES: Final = 8_192
+# While this many are read, programs that multiply may have become too many.
+READ_AT_ONCE: Final = 64
 _OWN: Final = re.compile(rb"^RssAnon:\s+(\d+) kB", re.MULTILINE)
 _SHARED: Final = re.compile(rb"^RssShmem:\s+(\d+) kB", re.MULTILINE)
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -35,21 +38,32 @@ class Census:
             os.close(self._proc)
             self._proc = None
 
-    def take(self) -> Count:
-        """Return who is there now; nobody while the sandbox is being set up and when all have ended."""
+    def take(self, most: int) -> Count:
+        """Return who is there now; nobody while the sandbox is being set up and when all have ended.
+
+        Nobody is looked at, and no more than one above `most` are counted, when there are more than that: programs
+        that multiply take the processor from who looks at each of them.
+        """
         if self._proc is None and not self._found():
             return Count()
-        assert self._proc is not None
-        try:
-            names = [name for name in os.listdir(self._proc) if name.isdigit()]
-        except OSError:
-            return Count()
         own = shared = 0
-        for name in names:
+        names = self._names(most)
+        for number, name in enumerate(names):
+            if number % READ_AT_ONCE == 0 and len(now := self._names(most)) > most:
+                return Count(len(now))
             status = self._status(name)
             own += _kilobytes(_OWN, status)
             shared = max(shared, _kilobytes(_SHARED, status))
         return Count(len(names), (own + shared) * 1024)
+
+    def _names(self, most: int) -> list[str]:
+        """Return the names of those who are there, of one more than `most` at most."""
+        assert self._proc is not None
+        try:
+            with os.scandir(self._proc) as entries:
+                return list(islice((entry.name for entry in entries if entry.name.isdigit()), most + 1))
+        except OSError:
+            return []
 
     def _found(self) -> bool:
         """Tell whether the sandbox has its own view of processes by now; before that one would count this machine's."""

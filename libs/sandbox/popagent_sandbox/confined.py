@@ -301,12 +301,12 @@ class Confined:
         everything = asyncio.gather(*self._gone.values(), self._drained)
         while not everything.done():
             await asyncio.wait([everything], timeout=CENSUS_S)
-            if not everything.done():
+            if not everything.done() and self._why is None:
                 self._look(census)
         self._close()
 
     def _look(self, census: Census) -> None:
-        count = census.take()
+        count = census.take(self._limits.processes)
         if count.processes > self._limits.processes:
             self.kill(f"it ran more than {self._limits.processes} programs at once")
         elif count.memory_bytes > self._limits.memory_bytes:

@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from popagent_sandbox.census import Census, Count
 from popagent_sandbox.commands import CommandRefusedError, Commands, NoSuchCommandError
 from popagent_sandbox.confined import ConfinementError
 from popagent_sandbox.confinement import confinement, confinement_problem
@@ -278,12 +280,26 @@ async def test_calls_that_lead_out_are_refused_and_ordinary_ones_are_not(workspa
 
 async def test_a_fork_bomb_is_bounded_and_leaves_nothing(small: Commands) -> None:
     mark = new_mark()
+    begun = time.process_time()  # ours alone: whoever counts them must not be kept from everything else
 
     ran = await small.run(f"bomb() {{ bomb {mark} | bomb {mark} & }}; bomb; sleep {mark}", 4)
 
     assert ran.ended.status != 0
+    assert time.process_time() - begun < 1
     assert marked_processes(mark) == []
     assert await printed(small, "echo next") == "next\n"
+
+
+async def test_of_too_many_programs_no_more_are_counted_than_shows_it(commands: Commands) -> None:
+    mark = new_mark()
+    name = await commands.start(f"for i in 1 2 3 4 5 6; do sleep {mark} & done; echo up; wait")
+    assert (await commands.look(name, 10)).printed.head == "up\n"
+    census = Census(marked_processes(mark)[-1])
+
+    assert census.take(4) == Count(5)
+    assert census.take(100).processes >= 7
+    assert census.take(100).memory_bytes > 0
+    census.close()
 
 
 async def test_memory_is_bounded_for_one_program_and_for_all_together(small: Commands) -> None:
