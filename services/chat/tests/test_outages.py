@@ -19,7 +19,7 @@ from popagent_db.pool import Connection
 from popagent_kit.errors import AppError, UnavailableError
 from popagent_kit.ids import new_id
 from popagent_proto import matrix
-from popagent_testing.model_server import ModelServer, Reply
+from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
 from popagent_testing.plugin import run_apart
 from popagent_testing.servers import NatsServer, PostgresServer
 from popagent_testing.suite_bus import PASSWORDS, ConnectAs, suite_nats, until
@@ -118,6 +118,49 @@ async def test_the_end_of_a_turn_waits_for_a_database_that_is_away(
 
     assert turn.ending["type"] == "finish"
     assert (await door.stored(session))[1] == turn.message
+
+
+@pytest.mark.parametrize("outage", ["away", "silent at the commit"])
+async def test_what_a_specialist_did_is_kept_once_whatever_the_database_does_meanwhile(
+    outage: str,
+    own_chat: Chat,
+    own_postgres: PostgresServer,
+    door: Door,
+    model: ModelServer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level("INFO")
+    transaction = own_chat.pool.transaction
+
+    @asynccontextmanager
+    async def ends_without_an_answer() -> AsyncIterator[Connection]:
+        async with transaction() as conn:
+            yield conn
+        monkeypatch.undo()
+        raise UnavailableError("no answer to a commit")
+
+    ask = ScriptedCall("agent-researcher", '{"prompt": "Which word is it today?"}')
+    model.script(Reply(tool_calls=(ask,)), Reply(text="It is heron.", after=1, hold=True), Reply(text="heron"))
+    turn = await door.start("Which word is it?", new_id())
+    await until(lambda: model.held == 1)
+
+    if outage == "away":
+        await asyncio.to_thread(own_postgres.stop, True)
+    else:
+        monkeypatch.setattr(own_chat.pool, "transaction", ends_without_an_answer)
+    model.release()
+    await until(lambda: "the thread of a delegate waits for the database" in caplog.text)
+    if outage == "away":
+        await asyncio.to_thread(own_postgres.start)
+    await turn.read()
+
+    assert turn.text == "heron"
+    kept = await own_chat.pool.fetch(
+        "select role from messages join delegations using (thread_id) where turn_id = $1 order by seq",
+        turn.view.turn_id,
+    )
+    assert [row["role"] for row in kept] == ["user", "assistant"]
 
 
 async def test_an_end_whose_commit_was_not_answered_is_not_written_twice(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import Final
 
 from popagent_agent.ports import DelegateThread
@@ -12,7 +14,12 @@ from popagent_chat.turns.ports import as_run
 from popagent_chat.turns.store import LeasedTurn
 from popagent_db.pool import Pool
 from popagent_db.query import Query
+from popagent_kit.errors import UnavailableError
 from popagent_rows.leased import Lease
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.2
 
 INSERT: Final = Query(
     None,
@@ -31,6 +38,8 @@ ADD_MESSAGE: Final = Query(
     """,
 )
 
+IS_STORED: Final = Query(bool, "select exists (select 1 from delegations where thread_id = $1)")
+
 SET_HEAD: Final = Query(None, "update threads set head_id = $2, next_seq = $3 where id = $1")
 
 DELETE_OF_SESSION: Final = Query(
@@ -46,27 +55,42 @@ class DelegateThreads:
         self._lease = lease
 
     async def keep(self, thread: DelegateThread) -> None:
-        """Store thread, messages and delegation in one fenced transaction; raises the loop's LeaseLostError."""
-        turn = self._lease.row
+        """Store thread, messages and delegation in one fenced transaction; raises the loop's LeaseLostError.
+
+        While PostgreSQL is away it is tried again, for as long as the turn is ours: the work was done.
+        """
         with as_run():
-            async with self._pool.transaction() as conn:
-                await self._lease.fence(conn)
-                await threads.CREATE.run(conn, thread.thread_id, "delegate", thread.resource_id)
-                parent = None
-                for seq, message in enumerate(thread.messages, start=1):
-                    tokens = estimate_tokens(said(message["parts"]))
-                    *columns, _ = threads.columns_of(message, parent_id=parent, token_count=tokens)
-                    await ADD_MESSAGE.run(conn, thread.thread_id, columns[0], seq, *columns[1:])
-                    parent = message["id"]
-                await SET_HEAD.run(conn, thread.thread_id, parent, len(thread.messages) + 1)
-                await INSERT.run(
-                    conn,
-                    thread.thread_id,
-                    turn.session_id,
-                    turn.id,
-                    thread.call_id,
-                    thread.agent_id,
-                    thread.state,
-                    thread.usage.input_tokens,
-                    thread.usage.output_tokens,
-                )
+            while True:
+                try:
+                    return await self._store(thread)
+                except UnavailableError as error:
+                    self._lease.check()
+                    log.info("the thread of a delegate waits for the database", extra={"reason": error.message})
+                    await asyncio.sleep(RETRY_S)
+
+    async def _store(self, thread: DelegateThread) -> None:
+        turn = self._lease.row
+        async with self._pool.transaction() as conn:
+            await self._lease.fence(conn)
+            # A commit may have been carried out without an answer.
+            if await IS_STORED.value(conn, thread.thread_id):
+                return
+            await threads.CREATE.run(conn, thread.thread_id, "delegate", thread.resource_id)
+            parent = None
+            for seq, message in enumerate(thread.messages, start=1):
+                tokens = estimate_tokens(said(message["parts"]))
+                *columns, _ = threads.columns_of(message, parent_id=parent, token_count=tokens)
+                await ADD_MESSAGE.run(conn, thread.thread_id, columns[0], seq, *columns[1:])
+                parent = message["id"]
+            await SET_HEAD.run(conn, thread.thread_id, parent, len(thread.messages) + 1)
+            await INSERT.run(
+                conn,
+                thread.thread_id,
+                turn.session_id,
+                turn.id,
+                thread.call_id,
+                thread.agent_id,
+                thread.state,
+                thread.usage.input_tokens,
+                thread.usage.output_tokens,
+            )
