@@ -18,6 +18,7 @@ from typing import Any, Final
 from popagent_kit import json
 from popagent_kit.errors import DependencyError, MalformedJsonError
 from popagent_kit.text import one_line
+from popagent_sandbox import cgroup
 from popagent_sandbox.census import Census
 from popagent_sandbox.grants import Limits
 from popagent_sandbox.output import Output
@@ -291,6 +292,8 @@ class Confined:
             _, highest = resource.prlimit(pid, kind)
             value = most if highest == resource.RLIM_INFINITY else min(most, highest)
             resource.prlimit(pid, kind, (value, value))
+        if os.geteuid() == 0 and (group := cgroup.bounded(pid, limits.processes)) is not None:
+            self._closing.callback(group.remove)
         os.setpriority(os.PRIO_PROCESS, pid, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
         with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w", encoding="ascii") as file:
             file.write(OOM_SCORE)  # advice to the kernel; some containers do not let us give it

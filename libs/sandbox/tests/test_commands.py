@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from popagent_sandbox import cgroup
 from popagent_sandbox.census import Census, Count
 from popagent_sandbox.commands import CommandRefusedError, Commands, NoSuchCommandError
 from popagent_sandbox.confined import ConfinementError
@@ -288,6 +289,34 @@ async def test_a_fork_bomb_is_bounded_and_leaves_nothing(small: Commands) -> Non
     assert time.process_time() - begun < 1
     assert marked_processes(mark) == []
     assert await printed(small, "echo next") == "next\n"
+
+
+def group_of(pid: int) -> Path | None:
+    """The control group of a sandbox that the process is in."""
+    for group in cgroup.ROOT.rglob(f"{cgroup.PREFIX}*"):
+        with suppress(OSError):
+            if str(pid) in (group / "cgroup.procs").read_text().split():
+                return group
+    return None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's programs are bounded by a control group")
+async def test_programs_of_root_are_refused_above_the_bound_and_no_group_stays(small: Commands) -> None:
+    mark = new_mark()
+    name = await small.start(f"sleep {mark} & echo up; wait")
+    assert (await small.look(name, 10)).printed.head == "up\n"
+    group = group_of(marked_processes(mark)[-1])
+    if group is None:
+        pytest.skip("root may make no control group here")
+
+    ran = await small.run(
+        "python3 -c 'import os, time\nfor _ in range(90):\n    if os.fork() == 0:\n        time.sleep(30)' 2>&1"
+    )
+    await small.end(name)
+
+    assert "Resource temporarily unavailable" in ran.printed.head
+    assert ran.ended.why != "it ran more than 60 programs at once"
+    assert not group.exists()
 
 
 async def test_of_too_many_programs_no_more_are_counted_than_shows_it(commands: Commands) -> None:
