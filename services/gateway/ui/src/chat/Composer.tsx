@@ -110,7 +110,7 @@ function WorkspaceChoice({ id, onChoose }: { id: string | null; onChoose: ((id: 
     <Menu
       label={`Workspace: ${name}`}
       className="choice"
-      note="The files this chat may read"
+      note="The files this chat works with"
       items={workspaces.map((each) => ({
         label: each.name,
         checked: each.id === chosen?.id,
