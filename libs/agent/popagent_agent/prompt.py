@@ -62,7 +62,7 @@ class Segment:
 def base_segments(run: RunContext) -> list[Segment]:
     """Return what every run begins with: who the agent is, where it works, and what its model has to be told."""
     segments = [Segment("instructions", run.agent.instructions, Stability.AGENT)]
-    if run.workspace is not None:
+    if run.workspace is not None and run.workspace.access != "none":
         rights = "You may read and change its files." if run.workspace.access == "read-write" else "You may read it."
         text = f"Workspace: {run.workspace.name}. {rights} Paths are relative to it; '.' is its top folder."
         segments.append(Segment("workspace", text, Stability.WORKSPACE))

@@ -23,7 +23,8 @@ WorkspaceAccess = Literal["none", "read-only", "read-write"]
 class RunWorkspace:
     """The checkout a run works in; `folder` stays open until the run has ended. `brief` is None where none was made.
 
-    `commands` runs programs in it, None where nothing may run; who made it closes it before the folder.
+    With the access "none" it is there for specialists alone. `commands` runs programs in it, None where nothing may
+    run; who made it closes it before the folder.
     """
 
     id: str
@@ -40,8 +41,8 @@ class RunWorkspace:
 
     @property
     def offers_research(self) -> bool:
-        """Tell whether there is something here that a researcher could look at."""
-        return self.access != "none" and (self.brief is None or self.brief.research)
+        """Tell whether there is something here that a researcher could look at, if its own rights allow it."""
+        return self.brief is None or self.brief.research
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,6 +238,18 @@ async def test_a_specialist_works_in_the_runs_workspace_with_its_own_access(kit:
     assert "shop" not in systems["judge"]
 
 
+async def test_a_specialist_has_the_workspace_that_its_supervisor_may_not_look_at(kit: Any) -> None:
+    folder: Any = object()
+    scout = specialist("scout", workspace_access="read-only")
+    made = company(kit, kit.calls(ASK), kit.says("ok"), scout=[kit.says("x")], agents=[scout])
+    made.turn.context = replace(made.turn.context, workspace=RunWorkspace("w", "shop", folder, "none"))
+
+    await made.run()
+
+    assert "shop. You may read it." in made.models["scout"].requests[0].messages[0]["content"]
+    assert "shop" not in made.turn.model.requests[0].messages[0]["content"]
+
+
 async def test_after_a_specialist_that_may_change_files_the_same_look_is_made_again(kit: Any) -> None:
     at = kit.calls(("look", {"at": "x"}))
     agents = [specialist("scout", workspace_access="read-write")]

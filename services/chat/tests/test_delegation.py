@@ -101,6 +101,24 @@ async def test_a_specialist_uses_the_model_that_somebody_chose_for_it(
     assert [request.body["model"] for request in model.requests] == ["scripted-model", "quick-model", "scripted-model"]
 
 
+async def test_a_specialists_rights_are_its_own_where_the_orchestrator_has_none(
+    chat: Chat, door: Door, model: ModelServer, pool: Pool
+) -> None:
+    await pool.execute("update agents set workspace_access = 'none' where id = 'orchistrator'")
+    model.script(
+        Reply(tool_calls=(READ_README, ASK_RESEARCHER)),
+        Reply(tool_calls=(READ_README,)),
+        Reply(text="It stands there."),
+        Reply(text="It is known."),
+    )
+
+    turn = await door.say("What is the word of the day?", new_id())
+
+    assert turn.text == "It is known."
+    assert "word of the day is heron" in asked_of(model, 2)
+    assert "word of the day is heron" not in asked_of(model, 3)
+
+
 async def test_only_agents_that_are_delegable_can_be_given_work(
     chat: Chat, door: Door, model: ModelServer, pool: Pool
 ) -> None:

@@ -132,7 +132,8 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
         held.callback(routed.release)
         access = stored.agent.workspace_access
         workspace = None
-        if access != "none":
+        # A specialist's own rights hold, whatever the orchestrator may do itself.
+        if any(agent.workspace_access != "none" for agent in (stored.agent, *stored.delegable)):
             folder = open_folder(deps.workspace_root, stored.workspace)
             held.callback(folder.close)
             commands = Commands(folder, granted(deps.home, stored.workspace.path).grant)
