@@ -146,7 +146,7 @@ class _Turn:
         segments = [*base_segments(context), *self.run_data.segments]
         self.prompt = Prompt(segments, self.run_data.history, self.run_data.message, context.model.tool_output_tokens)
         self.schemas = self.tools.schemas()
-        self.reply_tokens = min(context.model.context // REPLY_SHARE, MOST_REPLY)
+        self.reply_tokens = context.model.reply_tokens or min(context.model.context // REPLY_SHARE, MOST_REPLY)
         self.budget = context.model.context - self.reply_tokens - schema_tokens(self.schemas)
 
     async def run(self) -> TurnResult:

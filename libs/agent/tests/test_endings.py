@@ -13,6 +13,7 @@ from popagent_agent.toolset import tool
 from popagent_kit.errors import RateLimitedError
 from popagent_models.errors import ContextOverflowError, ModelProviderError, ModelTimeoutError
 from popagent_models.events import Finished, TextDelta, ToolCallDelta, ToolCallStart
+from popagent_models.profile import ModelProfile
 from popagent_proto.chat.messages import FAILURE
 
 # -- stop ---------------------------------------------------------------------------------------------------------
@@ -221,3 +222,15 @@ async def test_finished_for_tools_without_a_call_is_an_ordinary_end(kit: Any) ->
     result = await turn.run()
 
     assert result.finish_reason == "stop"
+
+
+@pytest.mark.parametrize(("bound", "asked"), [(700, 700), (None, 2_048)])
+async def test_what_a_small_model_may_write_in_a_step_is_bounded_by_its_profile_or_its_window(
+    kit: Any, bound: int | None, asked: int
+) -> None:
+    profile = ModelProfile(8_192, 4, 600, "native", 300.0, reply_tokens=bound)
+    turn = kit.turn([TextDelta("Yes."), Finished("stop")], context=kit.context(model=profile))
+
+    await turn.run()
+
+    assert [request.max_tokens for request in turn.model.requests] == [asked]

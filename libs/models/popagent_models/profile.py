@@ -44,6 +44,7 @@ class ModelProfile:
     """How prompts and tool sets are shaped for a model: `context` and `tool_output_tokens` in tokens.
 
     `guidance` is told to the model beside the message of every turn: in the system text a small one forgets it.
+    `reply_tokens` bounds what it writes in one step; None leaves that to its window.
     """
 
     context: int
@@ -52,6 +53,7 @@ class ModelProfile:
     tools: Literal["native", "text"]
     idle_timeout_s: float
     guidance: str = ""
+    reply_tokens: int | None = None
 
 
 def known_context(model_id: str) -> int | None:
@@ -66,7 +68,8 @@ def profile_for(model_id: str, context: int | None = None) -> ModelProfile:
     """Return the profile of a model; `context` is the catalogue's figure and goes before the name's."""
     if model_id.lower() == EMBEDDED_MODEL:
         # It reads a prompt of 1,500 tokens in silence for 30 s on one thread.
-        return ModelProfile(min(context or 8_192, 8_192), 4, 600, "native", 300.0, EMBEDDED_GUIDANCE)
+        # It writes 6 tokens a second, and where a task is beyond it, without an end.
+        return ModelProfile(min(context or 8_192, 8_192), 4, 600, "native", 300.0, EMBEDDED_GUIDANCE, 700)
     window = context or known_context(model_id) or UNKNOWN_CONTEXT
     if window <= 16_384:
         return ModelProfile(window, 8, max(256, window // 12), "native", 300.0)
