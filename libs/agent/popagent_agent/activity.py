@@ -20,6 +20,7 @@ Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 MOST_ENTRIES: Final = 200
 TEXT_PIECE: Final = 120
+LONGEST_WORD: Final = 2_000
 MOST_TEXT: Final = 12_000
 TASK_CHARACTERS: Final = 600
 INPUT_CHARACTERS: Final = 200
@@ -69,9 +70,9 @@ class Activity:
         elif kind == "text-delta":
             self._text += chunk["delta"]
             if len(self._text) >= TEXT_PIECE:
-                await self._tell_text()
+                await self._tell_text(_whole_words(self._text))
         elif kind == "text-end":
-            await self._tell_text()
+            await self._tell_text(len(self._text))
         elif kind == "tool-input-available":
             await self._call_begun(chunk)
         elif kind in CALL_ENDS:
@@ -92,8 +93,10 @@ class Activity:
             }
         )
 
-    async def _tell_text(self) -> None:
-        text, self._text = self._text[: MOST_TEXT - self._told_text], ""
+    async def _tell_text(self, characters: int) -> None:
+        """Tell so much of what was not told yet; a credential is gone before it could be cut in two."""
+        piece, self._text = self._text[:characters], self._text[characters:]
+        text = redact(piece)[: MOST_TEXT - self._told_text]
         if not text.strip():
             return
         self._told_text += len(text)
@@ -123,6 +126,12 @@ class Activity:
         number = str(self._entries)
         await self._tell({"entries": {number: {"step": self._steps, **entry}}})
         return number
+
+
+def _whole_words(text: str) -> int:
+    """Return how much of a text that goes on are words that do not; one without an end is told all the same."""
+    unfinished = len(text.rsplit(None, 1)[-1]) if text[-1:].strip() else 0
+    return len(text) - unfinished if unfinished < LONGEST_WORD else len(text)
 
 
 def cut_off(activity: Mapping[str, Any]) -> dict[str, Any]:

@@ -154,6 +154,18 @@ async def test_what_a_specialist_does_is_told_in_deltas_and_stored_merged(kit: A
     assert made.turn.kinds.count("data-agentActivity") == len(made.deltas) > 5
 
 
+@pytest.mark.parametrize("before", range(90, 125, 7))
+async def test_what_a_specialist_says_holds_no_credential_wherever_it_is_cut(kit: Any, before: int) -> None:
+    key = "sk-proj-" + "A1b2C3d4" * 6
+    made = company(kit, kit.calls(ASK), kit.says("ok"), scout=[kit.says(f"{'w ' * (before // 2)}{key} end.")])
+
+    await made.run()
+
+    said = "".join(entry["text"] for entry in made.activity["call-0"]["entries"].values())
+    assert "sk-[redacted] end." in said
+    assert "A1b2" not in said
+
+
 async def test_activity_is_bounded_whatever_a_specialist_does(kit: Any) -> None:
     batch = [kit.calls(*(("look", {"at": f"{step}-{number}" * 400}) for number in range(32))) for step in range(12)]
     settings = {"specialist_max_steps": 20}
