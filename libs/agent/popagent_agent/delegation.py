@@ -225,7 +225,9 @@ class _Delegation:
         """Stop it and wait until it has told its end; what does not stop is told as ended and left."""
         stop.stop(TOO_LONG if state == "failed" else self.delegates.stop.reason or state)
         await asyncio.wait({running}, timeout=STOP_GRACE_S)
-        if not running.done():
+        if running.done():
+            _retrieved(running)
+        else:
             log.warning("a specialist does not stop", extra={"agent": self.agent.id})
             running.cancel()
             await activity.end(state, Usage(0, 0), budget_exhausted=False)

@@ -154,8 +154,10 @@ async def test_a_stop_at_any_chunk_of_a_delegation_leaves_a_closed_message(kit: 
 
 
 @pytest.mark.timeout(10)
-async def test_a_cancellation_by_the_owner_leaves_no_specialist_behind(kit: Any) -> None:
+@pytest.mark.parametrize("lost", [None, LeaseLostError()])
+async def test_a_cancellation_by_the_owner_leaves_no_specialist_behind(kit: Any, lost: Exception | None) -> None:
     made = company(kit, kit.calls(ASK), kit.says("ok"), scout=[[asyncio.Event()]])
+    made.threads.error = lost
     running = asyncio.create_task(made.run())
     await made.models["scout"].waiting.wait()
 
