@@ -24,3 +24,15 @@ async def test_what_is_read_stays_where_it_is_while_older_messages_come_in_front
 
     assert climbed["messages"] == 120
     assert climbed["worst"] <= 2, climbed
+
+
+async def test_who_scrolls_up_at_once_is_not_taken_back_to_the_end(suite: Suite, page: Page) -> None:
+    session = new_id()
+    await seed(suite, session, 120)
+    await open_chat(page, session)
+
+    for _ in range(3):  # while the rest of the end is drawn above what is seen
+        await page.reload()
+        await answers(page).last.locator("footer.stamp").wait_for()
+        climbed = await page.evaluate(CLIMB)
+        assert climbed["worst"] <= 2, climbed

@@ -3,6 +3,10 @@ import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useSta
 // Within this distance of the end the reader follows the text.
 const NEAR_PX = 48;
 
+function topOf(child: Element | null): number {
+  return child instanceof HTMLElement ? child.offsetTop : 0;
+}
+
 /**
  * Keep the end of a growing text in view, but never against the reader: scrolling up or selecting lets go at once.
  * `isPinned` is false while the reader is elsewhere; `pin` goes to the end and follows again.
@@ -29,13 +33,16 @@ export function useStick(scroller: RefObject<HTMLElement | null>, content: RefOb
     const box = scroller.current;
     const text = content.current;
     if (!box || !text) return;
-    let lastTop = box.scrollTop;
+    let last = { top: box.scrollTop, child: text.lastElementChild, childTop: topOf(text.lastElementChild) };
     const onScroll = () => {
       const gap = box.scrollHeight - box.clientHeight - box.scrollTop;
+      // What was put in front of the text moves the place with it, in the same frame as the reader perhaps.
+      const before = last.child?.isConnected ? topOf(last.child) - last.childTop : 0;
+      const moved = box.scrollTop - last.top - before;
       if (gap <= NEAR_PX) {
-        if (!pinned.current && box.scrollTop >= lastTop) set(true);
-      } else if (box.scrollTop < lastTop - 1 && pinned.current) set(false);
-      lastTop = box.scrollTop;
+        if (!pinned.current && moved >= 0) set(true);
+      } else if (moved < -1 && pinned.current) set(false);
+      last = { top: box.scrollTop, child: text.lastElementChild, childTop: topOf(text.lastElementChild) };
     };
     const onWheel = (event: WheelEvent) => event.deltaY < 0 && box.scrollHeight > box.clientHeight && set(false);
     // What the reader opens is what is read next: going to the end would take it away.
