@@ -93,7 +93,7 @@ def test_the_wheel_carries_migrations_pages_readme_and_licence_and_no_tests(whee
 
     assert migrations | pages | texts <= names
     assert {"popagent_gateway/static/index.html", "popagent_gateway/static/licences.md"} <= pages
-    assert not [name for name in names if "manifest" in name or "node_modules" in name or name.endswith(".tsx")]
+    assert not [name for name in names if name.endswith((".tsx", "manifest.json")) or "node_modules" in name]
     assert not [name for name in names if "/tests/" in name or name.startswith(("popagent_testing", "tests/"))]
 
 

@@ -32,7 +32,8 @@ def test_the_sandbox_benchmark_measures_every_figure(tmp_path: Path, monkeypatch
     sandbox.measure(sandbox.QUICK, figures)
 
     assert figures.write().is_file()
-    assert all(figure.value > 0 for figure in figures.figures.values())
+    # What bubblewrap adds is a difference: on a busy machine a few commands may show less than none.
+    assert all(figure.value > 0 for name, figure in figures.figures.items() if "overhead" not in name)
     assert [path.name for path in figures.folder.iterdir()] == ["sandbox.json"]
 
 
