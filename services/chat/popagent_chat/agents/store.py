@@ -53,7 +53,7 @@ UPDATE: Final = Query(
 # Whom the agent $1 can give work to, in the order of the company.
 DELEGABLE: Final = Query(
     AgentView,
-    f"select x.* from ({LIST.sql}) x where x.delegable and x.id <> $1",
+    LIST.sql.replace("order by", "where a.delegable and a.id <> $1\n    order by"),
 )
 
 
