@@ -62,9 +62,8 @@ class Tool:
     longest_output: int = LONGEST_OUTPUT
 
     def schema(self) -> dict[str, Any]:
-        """Return the tool as the model's wire format has it."""
-        parameters = json.loads(_parameters(self.arguments))
-        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        """Return the tool as the model's wire format has it; its parameters are shared, and nobody may change them."""
+        function = {"name": self.name, "description": self.description, "parameters": _parameters(self.arguments)}
         return {"type": "function", "function": function}
 
     def checked(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -270,11 +269,11 @@ def _bounded(text: str, most: int) -> str:
 
 
 @functools.cache
-def _parameters(arguments: type[BaseModel]) -> bytes:
-    """Return the JSON schema as text, made once: every run asks for every tool, and pydantic takes long over one."""
+def _parameters(arguments: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema, made once: every run asks for every tool, and pydantic takes long over one."""
     parameters = _plain(arguments.model_json_schema())
     parameters.setdefault("properties", {})
-    return json.dumps(parameters)
+    return parameters
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:

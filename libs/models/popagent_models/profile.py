@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -56,6 +57,7 @@ class ModelProfile:
     reply_tokens: int | None = None
 
 
+@functools.lru_cache(maxsize=1_024)  # every run asks for the model of each of its agents
 def known_context(model_id: str) -> int | None:
     """Return the context window in tokens by the model's name, None when the name says nothing."""
     for pattern, tokens in CONTEXT_WINDOWS:
