@@ -111,17 +111,16 @@ async def test_a_stopped_postgresql_cancels_work_before_its_lease_ends_and_work_
 ) -> None:
     pool = await open_pool(private_postgres.dsn(), application_name="test", max_size=4)
     await pool.execute(CREATE)
-    lost_after: list[float] = []
+    held_when_cancelled: list[bool] = []
     began = asyncio.Event()
 
     async def handle(lease: Lease[WorkRow]) -> Outcome:
-        started = time.monotonic()
         if lease.row.id == "long" and lease.row.attempt == 1:
             try:
                 began.set()
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
-                lost_after.append(time.monotonic() - started)
+                held_when_cancelled.append(lease.held)
                 raise
         return End("completed")
 
@@ -134,14 +133,14 @@ async def test_a_stopped_postgresql_cancels_work_before_its_lease_ends_and_work_
     await began.wait()
 
     await asyncio.to_thread(private_postgres.stop, True)
-    async with asyncio.timeout(LEASE_S * 2):
-        while not lost_after:
+    async with asyncio.timeout(TAKEOVER_S):
+        while not held_when_cancelled:
             await asyncio.sleep(0.01)
     await asyncio.to_thread(private_postgres.start)
     await enqueue(pool, ("next", ""))
     await until_true(pool, "not exists (select 1 from work where state <> 'completed')", TAKEOVER_S)
 
-    assert lost_after[0] < LEASE_S + 0.1
+    assert held_when_cancelled == [False]
     assert await pool.fetchval("select attempt from work where id = 'long'") == 2
     await worker.stop(drain_s=0)
     await pulse.stop()
