@@ -13,7 +13,7 @@ import { Prose } from "./Prose";
 import { ToolLine } from "./ToolLine";
 import { isDelegation, piecesOf } from "./delegation";
 import { MayChange } from "./mayChange";
-import { type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
+import { type Ending, type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
 
 export interface AnswerActions {
   regenerate: (messageId: string) => void;
@@ -37,6 +37,7 @@ export const Answer = memo(function Answer({
   const meta = message.metadata ?? {};
   const pieces = piecesOf(message, isShown);
   const lastIndex = pieces.at(-1)?.index;
+  const ending = isLive ? null : endingOf(message);
   return (
     <article className="turn answer" id={`m-${message.id}`} aria-label="Orchestrator">
       <div className="event first">
@@ -56,7 +57,7 @@ export const Answer = memo(function Answer({
       </div>
       {pieces.map((piece) =>
         "given" in piece ? (
-          <Delegation key={piece.index} given={piece.given} messageId={message.id} isLive={isLive} />
+          <Delegation key={piece.index} given={piece.given} messageId={message.id} ending={ending} />
         ) : (
           <PartView key={piece.index} part={piece.part} isGrowing={isLive && piece.index === lastIndex} />
         ),
@@ -133,6 +134,10 @@ function atWork(parts: Part[]): string | null {
   return running === 0 ? null : running === 1 ? "A specialist works" : `${running} specialists work`;
 }
 
+function endingOf(message: Message): Ending {
+  return message.metadata?.state ?? "completed";
+}
+
 const ENDINGS: Record<string, { state: State; words: string; tone: string }> = {
   completed: { state: "completed", words: "Done", tone: "" },
   stopped: { state: "stopped", words: "Stopped by you", tone: "" },
@@ -151,7 +156,7 @@ function Stamp({
   actions: AnswerActions;
 }) {
   const meta = message.metadata ?? {};
-  const ending = ENDINGS[meta.state ?? "completed"];
+  const ending = ENDINGS[endingOf(message)];
   if (!ending) return null;
   const facts: ReactNode[] = [];
   if (meta.durationMs !== undefined) facts.push(duration(meta.durationMs));

@@ -23,17 +23,18 @@ import {
   timeOf,
   tokensOf,
 } from "./delegation";
+import type { Ending } from "./messages";
 import { Prose } from "./Prose";
 
 // Within this distance of the end the reader follows what comes.
 const NEAR_PX = 24;
 
 /** Work that was given to specialists: one card, a lane for each. Nothing in it opens or closes by itself. */
-export function Delegation({ given, messageId, isLive }: { given: Given[]; messageId: string; isLive: boolean }) {
+export function Delegation({ given, messageId, ending }: { given: Given[]; messageId: string; ending: Ending | null }) {
   const { title, manner } = headOf(given);
-  const isRunning = isLive && given.some(({ call }) => !call.state.startsWith("output"));
+  const isRunning = ending === null && given.some(({ call }) => !call.state.startsWith("output"));
   const now = useNow(isRunning);
-  const times = useTimes(given, messageId, isLive);
+  const times = useTimes(given, messageId, ending);
   const spans = spansOf(times, now);
   return (
     <div className={`event ${isRunning ? "running" : ""}`}>
@@ -52,7 +53,7 @@ export function Delegation({ given, messageId, isLive }: { given: Given[]; messa
               key={each.call.id}
               given={each}
               messageId={messageId}
-              isLive={isLive}
+              ending={ending}
               now={now}
               span={given.length > 1 ? (spans[index] ?? null) : null}
             />
@@ -70,10 +71,10 @@ function useActivity({ call, stored }: Given, messageId: string): AgentActivity 
 }
 
 /** When each worked; the same until one begins or ends, however much is told of what they do. */
-function useTimes(given: Given[], messageId: string, isLive: boolean): (Time | null)[] {
+function useTimes(given: Given[], messageId: string, ending: Ending | null): (Time | null)[] {
   const told = useContext(Told);
   const written = useSyncExternalStore(told.watch, () =>
-    JSON.stringify(given.map((each) => timeOf(each, each.stored ?? told.of(messageId, each.call.id), isLive))),
+    JSON.stringify(given.map((each) => timeOf(each, each.stored ?? told.of(messageId, each.call.id), ending))),
   );
   return useMemo(() => JSON.parse(written) as (Time | null)[], [written]);
 }
@@ -92,13 +93,13 @@ function Sum({ given, messageId }: { given: Given[]; messageId: string }) {
 function Lane({
   given,
   messageId,
-  isLive,
+  ending,
   now,
   span,
 }: {
   given: Given;
   messageId: string;
-  isLive: boolean;
+  ending: Ending | null;
   now: number;
   /** When it worked, beside others. */
   span: { from: number; length: number } | null;
@@ -108,7 +109,7 @@ function Lane({
   const activity = useActivity(given, messageId);
   const { call } = given;
   const name = nameOf(call, activity);
-  const stands = standing(call, activity, isLive);
+  const stands = standing(call, activity, ending);
   const isRunning = stands.state === "running";
   const line = lineOf(stands, call, activity);
   return (
@@ -190,7 +191,7 @@ function Work({
       {isRunning && entries.length === 0 && <p className="faint">It has not said or done anything yet.</p>}
       {(result || call.error) && <h4>What the orchestrator was given</h4>}
       {result && <Prose text={result} isGrowing={false} />}
-      {call.error && <p className="is-fail told">{visible(call.error)}</p>}
+      {call.error && <p className={stands.state === "failed" ? "is-fail told" : "told"}>{visible(call.error)}</p>}
       <Facts activity={activity} isRunning={isRunning} />
     </div>
   );

@@ -58,13 +58,13 @@ test("time that passed at once counts once, and tokens are summed", () => {
 test("all lanes of a card stand on one clock, whose end is now while one works", () => {
   const given = { call: call("input-available"), step: 1, stored: null };
   const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString();
-  const done = timeOf(given, { state: "completed", startedAt: at(0), durationMs: 5_000 }, true);
-  const works = timeOf(given, { state: "running", startedAt: at(5) }, true);
+  const done = timeOf(given, { state: "completed", startedAt: at(0), durationMs: 5_000 }, null);
+  const works = timeOf(given, { state: "running", startedAt: at(5) }, null);
   const now = Date.parse(at(20));
 
-  expect(spansOf([done, works, timeOf(given, null, true)], now)).toEqual([{ from: 0, length: 25 }, { from: 25, length: 75 }, null]);
+  expect(spansOf([done, works, timeOf(given, null, null)], now)).toEqual([{ from: 0, length: 25 }, { from: 25, length: 75 }, null]);
   expect(spansOf([done, works], Date.parse(at(-60)))).toEqual([{ from: 0, length: 100 }, { from: 100, length: 0 }]);
-  const stopped = timeOf(given, { state: "stopped", startedAt: at(0) }, false);
+  const stopped = timeOf(given, { state: "stopped", startedAt: at(0) }, "completed");
   expect(spansOf([stopped], now)).toEqual([{ from: 0, length: 0 }]);
   expect(spansOf([null], now)).toEqual([null]);
 });
@@ -79,15 +79,26 @@ test("a lane that works says its step and for how long", () => {
 });
 
 test("the state of a lane is a word, and a turn that ended leaves nothing running", () => {
-  expect(standing(call("input-streaming"), null, true).word).toBe("Gets its task");
-  expect(standing(call("input-available"), null, true).word).toBe("Starts");
-  expect(standing(call("input-available"), { state: "running" }, true)).toEqual({ state: "running", word: "Works" });
-  expect(standing(call("input-available"), { state: "running" }, false)).toEqual({ state: "stopped", word: "Stopped" });
-  expect(standing(call("output-error"), { state: "failed" }, true)).toEqual({ state: "failed", word: "Failed" });
-  expect(standing(call("output-error"), { state: "stopped" }, false)).toEqual({ state: "stopped", word: "Stopped" });
-  expect(standing(call("output-error"), null, true).word).toBe("Failed");
-  expect(standing(call("output-denied"), null, true).word).toBe("Denied");
-  expect(standing(call("output-available"), { state: "completed" }, false)).toEqual({ state: "completed", word: "Done" });
+  expect(standing(call("input-streaming"), null, null).word).toBe("Gets its task");
+  expect(standing(call("input-available"), null, null).word).toBe("Starts");
+  expect(standing(call("input-available"), { state: "running" }, null)).toEqual({ state: "running", word: "Works" });
+  expect(standing(call("input-available"), { state: "running" }, "completed")).toEqual({ state: "stopped", word: "Stopped" });
+  expect(standing(call("output-error"), { state: "failed" }, null)).toEqual({ state: "failed", word: "Failed" });
+  expect(standing(call("output-error"), { state: "stopped" }, "completed")).toEqual({ state: "stopped", word: "Stopped" });
+  expect(standing(call("output-error"), null, null).word).toBe("Failed");
+  expect(standing(call("output-denied"), null, null).word).toBe("Denied");
+  expect(standing(call("output-available"), { state: "completed" }, "completed")).toEqual({ state: "completed", word: "Done" });
+});
+
+test("who was stopped before it began did not fail, and who failed before the stop was not stopped", () => {
+  const cutShort = call("output-error", { error: "Stopped before it finished." });
+  const stopped = { state: "stopped", word: "Stopped" };
+
+  expect(standing(cutShort, null, "stopped")).toEqual(stopped);
+  expect(lineOf(standing(cutShort, null, "stopped"), { ...cutShort, input: { prompt: "Look." } }, null).text).toBe("Look.");
+  expect(standing(cutShort, null, "failed").word).toBe("Failed");
+  expect(standing({ ...cutShort, durationMs: 2 }, null, "stopped").word).toBe("Failed");
+  expect(standing(cutShort, { state: "failed" }, "stopped").word).toBe("Failed");
 });
 
 test("pieces of one text are read as one, in the order of their numbers", () => {
@@ -111,7 +122,7 @@ test("arguments are shown without their JSON, also when they were cut", () => {
 });
 
 test("the line of a lane says what goes on, then how it ended", () => {
-  const works = standing(call("input-available"), { state: "running" }, true);
+  const works = standing(call("input-available"), { state: "running" }, null);
   const line = (told: AgentActivity) => {
     const { word, text } = lineOf(works, call("input-available", { input: { prompt: "Find it." } }), told);
     return `${word}: ${text}`;
@@ -123,9 +134,9 @@ test("the line of a lane says what goes on, then how it ended", () => {
   expect(line({ entries: { 1: { ...grep, state: "done" } } })).toBe("Thinks: after grep lease");
   expect(line({ entries: { 1: { step: 1, kind: "text", text: "First.\nThen the sw" } } })).toBe("Writes: Then the sw");
   const done = call("output-available", { output: "## Found it\nin sweep.py" });
-  expect(lineOf(standing(done, null, false), done, null)).toEqual({ word: "Done", text: "Found it", isTail: false });
+  expect(lineOf(standing(done, null, "completed"), done, null)).toEqual({ word: "Done", text: "Found it", isTail: false });
   const failed = call("output-error", { error: "No result." });
-  expect(lineOf(standing(failed, null, false), failed, null)).toEqual({ word: "Failed", text: "No result.", isTail: false });
+  expect(lineOf(standing(failed, null, "completed"), failed, null)).toEqual({ word: "Failed", text: "No result.", isTail: false });
 });
 
 test("a specialist has its name; until it is told, that of its tool", () => {

@@ -2,7 +2,7 @@ import type { ActivityEntry, AgentActivity } from "../contracts";
 import type { State } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import { count, duration, plural } from "../ui/words";
-import { type Message, type Part, type ToolCall, toolCall } from "./messages";
+import { type Ending, type Message, type Part, type ToolCall, toolCall } from "./messages";
 
 const PREFIX = "agent-";
 const ACTIVITY = "data-agentActivity";
@@ -59,15 +59,20 @@ export interface Standing {
   word: string;
 }
 
-/** The call's end is the last word; before that the specialist's own, unless the answer ended without one. */
-export function standing(call: ToolCall, activity: AgentActivity | null, isLive: boolean): Standing {
+/**
+ * The call's end is the last word; before that the specialist's own, unless the answer ended without one. `ending` is
+ * that of the answer, null while it is written.
+ */
+export function standing(call: ToolCall, activity: AgentActivity | null, ending: Ending | null): Standing {
   const said = activity?.state;
+  // A call that the end of the answer cut short failed too, but took no time of its own.
+  const neverBegan = ending === "stopped" && !said && call.durationMs === null;
   if (call.state === "output-available") return { state: "completed", word: "Done" };
   if (call.state === "output-denied") return { state: "stopped", word: "Denied" };
-  if (said === "stopped") return { state: "stopped", word: "Stopped" };
+  if (said === "stopped" || neverBegan) return { state: "stopped", word: "Stopped" };
   if (said === "failed" || call.state === "output-error") return { state: "failed", word: "Failed" };
   if (said === "completed") return { state: "completed", word: "Done" };
-  if (!isLive) return { state: "stopped", word: "Stopped" };
+  if (ending !== null) return { state: "stopped", word: "Stopped" };
   return { state: "running", word: said ? "Works" : call.state === "input-streaming" ? "Gets its task" : "Starts" };
 }
 
@@ -165,11 +170,11 @@ export interface Time {
   isRunning: boolean;
 }
 
-export function timeOf({ call }: Given, activity: AgentActivity | null, isLive: boolean): Time | null {
+export function timeOf({ call }: Given, activity: AgentActivity | null, ending: Ending | null): Time | null {
   const startedAt = Date.parse(activity?.startedAt ?? "");
   if (Number.isNaN(startedAt)) return null;
   const tookMs = activity?.durationMs ?? call.durationMs;
-  return { startedAt, tookMs, isRunning: tookMs === null && standing(call, activity, isLive).state === "running" };
+  return { startedAt, tookMs, isRunning: tookMs === null && standing(call, activity, ending).state === "running" };
 }
 
 /** Where on the clock that all lanes share each worked, in percent. This device's clock may be another. */

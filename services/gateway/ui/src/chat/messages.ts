@@ -3,6 +3,8 @@ import type { MessageMetadata, TextMetadata, ToolMetadata } from "../contracts";
 
 export type Message = UIMessage<MessageMetadata>;
 export type Part = Message["parts"][number];
+/** How an answer ended. */
+export type Ending = NonNullable<MessageMetadata["state"]>;
 
 /** A tool call, whichever of the two shapes the wire uses for it. */
 export interface ToolCall {
