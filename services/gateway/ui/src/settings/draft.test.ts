@@ -11,6 +11,11 @@ test("every setting of the contract has a label and stands in one group", () => 
   expect(GROUPS.flatMap((group) => group.fields).toSorted()).toEqual(Object.keys(agentRuntimeFields).sort());
 });
 
+test("only what no run reads is told to be for later", () => {
+  const noted = GROUPS.filter((group) => group.note).flatMap((group) => group.fields);
+  expect(noted.toSorted()).toEqual(["backgroundConcurrency", "backgroundPollMs", "processorRetries", "taskTimeoutMs"]);
+});
+
 describe("reading what was typed", () => {
   const steps = agentRuntimeFields.supervisorMaxSteps;
   test.each([

@@ -35,16 +35,23 @@ export interface Group {
 
 export const MODEL_FIELDS: readonly Field[] = ["modelSource", "defaultModel"];
 const TURN_FIELDS: readonly Field[] = ["supervisorMaxSteps", "concurrentToolCalls", "finalResponseFeedback"];
+const SPECIALIST_FIELDS: readonly Field[] = [
+  "specialistMaxSteps",
+  "delegationContextMessages",
+  "delegationResultCharacters",
+  "delegationFailureText",
+  "delegationTruncationText",
+];
+const READ_FIELDS: readonly Field[] = [...MODEL_FIELDS, ...TURN_FIELDS, ...SPECIALIST_FIELDS];
 
 /** Every setting of the contract has its place; one that is new and has no group yet stands among those of later. */
 export const GROUPS: readonly Group[] = [
   { title: "Model", note: "", fields: MODEL_FIELDS },
   { title: "A turn", note: "", fields: TURN_FIELDS },
+  { title: "Specialists", note: "", fields: SPECIALIST_FIELDS },
   {
-    title: "Specialists and background tasks",
-    note: "Nothing reads these yet: specialists and background tasks do not exist today. What you save is kept for them.",
-    fields: (Object.keys(agentRuntimeFields) as Field[]).filter(
-      (field) => !MODEL_FIELDS.includes(field) && !TURN_FIELDS.includes(field),
-    ),
+    title: "Later",
+    note: "Nothing reads these yet: background tasks and checks of an answer do not exist today. What you save is kept for them.",
+    fields: (Object.keys(agentRuntimeFields) as Field[]).filter((field) => !READ_FIELDS.includes(field)),
   },
 ];
