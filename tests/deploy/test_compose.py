@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from popagent_chat.settings import ChatSettings
+from popagent_kit.ids import new_id
 from popagent_kit.settings import STARTED_BY_UP, clone_root
 from popagent_kit.shared_settings import LONGEST_DOOR_DRAIN_S, LONGEST_TURN_GRACE_S, ModelEndpointSettings
 from popagent_local import config
@@ -71,6 +73,19 @@ def test_a_model_may_be_named_or_left_to_the_page(given: dict[str, str]) -> None
 
     chat = json.loads(done.stdout)["services"]["chat"]["environment"]
     assert ModelEndpointSettings.load(environ=chat | {STARTED_BY_UP: "1"}).model_url == given.get("POPAGENT_MODEL_URL")
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"POPAGENT_HOOK_FOLDER": "/srv/hooks", "POPAGENT_HOOK_ORIGINS": "https://a.example"}]
+)
+def test_where_hooks_may_be_is_named_in_the_env_file(given: dict[str, str]) -> None:
+    done = compose("config", "--format", "json", **GIVEN, **given)
+
+    chat = json.loads(done.stdout)["services"]["chat"]["environment"]
+    settings = ChatSettings.for_service("chat").load(environ=chat | {STARTED_BY_UP: new_id()})
+    folder = given.get("POPAGENT_HOOK_FOLDER")
+    assert settings.hook_folder == (Path(folder) if folder else None)
+    assert settings.hook_origins == given.get("POPAGENT_HOOK_ORIGINS", "")
 
 
 def test_the_dockerfile_has_no_finding() -> None:
