@@ -31,8 +31,13 @@ class _Top:
     def __init__(self, folder: ContainedFolder) -> None:
         self._folder = folder
 
-    def has(self, *names: str) -> bool:
-        return any(self.text(name) is not None for name in names)
+    def has(self, name: str) -> bool:
+        """Tell whether there is such a file, whatever its size: a lock may have megabytes."""
+        try:
+            with self._folder.open(name) as opened:
+                return not opened.is_folder
+        except AppError:
+            return False
 
     def text(self, name: str) -> str | None:
         """Return a file's text, None when there is none that can be read."""

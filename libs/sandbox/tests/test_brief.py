@@ -115,6 +115,10 @@ def test_the_text_is_bounded_and_on_lines_of_its_own_whatever_the_repository_hol
             {"package.json": json.dumps({"scripts": {"test": 'echo "Error: no test specified" && exit 1'}})},
             Project("JavaScript", "package.json"),
         ),
+        (
+            {"package.json": json.dumps({"scripts": {"test": "vitest"}}), "pnpm-lock.yaml": "x" * 600_000},
+            Project("JavaScript", "package.json", "pnpm test"),
+        ),
         ({"package.json": "[" * 100_000}, Project("JavaScript", "package.json")),
         ({"package.json": '{"scripts": ["test"]}'}, Project("JavaScript", "package.json")),
         ({"Cargo.toml": ""}, Project("Rust", "Cargo.toml", "cargo test")),
