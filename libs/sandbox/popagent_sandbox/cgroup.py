@@ -7,10 +7,13 @@ ours only in a threaded group, which is what this controller is made for.
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import logging
 import os
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -23,7 +26,7 @@ _VERSION_1: Final = re.compile(r"^\d+:(?:[^:]*,)?pids(?:,[^:]*)?:(/.*)$", re.MUL
 _VERSION_2: Final = re.compile(r"^0::(/.*)$", re.MULTILINE)
 
 
-class ProcessGroup:
+class ControlGroup:
     """A control group that holds a sandbox and at most so many tasks."""
 
     def __init__(self, folder: Path) -> None:
@@ -35,46 +38,63 @@ class ProcessGroup:
             self._folder.rmdir()
 
 
-def bounded(pid: int, most: int) -> ProcessGroup | None:
-    """Put the process, with all that it will start, below a bound of `most` tasks; None where root may not."""
-    for parent, threaded in _parents():
-        _remove_left(parent)
-        folder = parent / f"{PREFIX}{uuid4().hex}"
-        try:
+def bounded(pid: int, most: int) -> ControlGroup | None:
+    """Put the process, with all that it will start, below a bound of `most` tasks; None where root may not.
+
+    It blocks while the kernel moves the process, a tenth of a second on a busy machine.
+    """
+    folder: Path | None = None
+    try:
+        parent, threaded = _parent()
+        with _alone(parent):
+            _remove_left(parent)
+            folder = parent / f"{PREFIX}{uuid4().hex}"
             folder.mkdir()
             if threaded:
                 _write(folder / "cgroup.type", "threaded")
                 _write(parent / "cgroup.subtree_control", "+pids")
             _write(folder / "pids.max", str(most))
             _write(folder / "cgroup.procs", str(pid))
-        except OSError as error:
-            log.info("no control group for a sandbox", extra={"reason": str(error)})
-            with suppress(OSError):
-                folder.rmdir()
-        else:
-            return ProcessGroup(folder)
-    return None
+            return ControlGroup(folder)
+    except OSError as error:
+        _note_missing(error.strerror or str(error))
+        if folder is not None:
+            ControlGroup(folder).remove()
+        return None
 
 
-def _parents() -> list[tuple[Path, bool]]:
+def _parent() -> tuple[Path, bool]:
     """Return where groups could be made, and whether they must be threaded there."""
+    own = Path("/proc/self/cgroup").read_text(encoding="utf-8")
+    if first := _VERSION_1.search(own):
+        return ROOT / "pids" / first[1].lstrip("/"), False
+    if second := _VERSION_2.search(own):
+        return ROOT / second[1].lstrip("/"), True
+    raise FileNotFoundError("this kernel has no control groups")
+
+
+@contextmanager
+def _alone(parent: Path) -> Iterator[None]:
+    """Make groups one after the other, of whatever process: one that nothing is in yet looks like one that was left."""
+    held = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        own = Path("/proc/self/cgroup").read_text(encoding="utf-8")
-    except OSError:
-        return []
-    first, second = _VERSION_1.search(own), _VERSION_2.search(own)
-    found = [(ROOT / "pids" / first[1].lstrip("/"), False)] if first else []
-    return found or ([(ROOT / second[1].lstrip("/"), True)] if second else [])
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def _remove_left(parent: Path) -> None:
     """Remove the groups of commands whose process was killed; those in use are not empty and stay."""
-    with suppress(OSError):
-        for folder in parent.glob(f"{PREFIX}*"):
-            with suppress(OSError):
-                folder.rmdir()
+    for folder in parent.glob(f"{PREFIX}*"):
+        ControlGroup(folder).remove()
 
 
 def _write(file: Path, text: str) -> None:
-    with open(file, "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags | os.O_CLOEXEC)) as opened:
-        opened.write(text)
+    file.write_text(text, encoding="ascii")
+
+
+@functools.cache
+def _note_missing(reason: str) -> None:
+    """Say it once a process, not at every command."""
+    log.info("no control group for a sandbox", extra={"reason": reason})

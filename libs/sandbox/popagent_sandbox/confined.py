@@ -261,6 +261,8 @@ class Confined:
             pid = self._first_process.result()
             with suppress(ProcessLookupError):
                 self._limit(pid)
+                if os.geteuid() == 0:
+                    await self._limit_root(pid)
                 self._say_go(release)
                 if await _before(self._at_the_gate, over):
                     # It ties itself to bubblewrap, then takes the filter; by now it nearly always has.
@@ -292,11 +294,14 @@ class Confined:
             _, highest = resource.prlimit(pid, kind)
             value = most if highest == resource.RLIM_INFINITY else min(most, highest)
             resource.prlimit(pid, kind, (value, value))
-        if os.geteuid() == 0 and (group := cgroup.bounded(pid, limits.processes)) is not None:
-            self._closing.callback(group.remove)
         os.setpriority(os.PRIO_PROCESS, pid, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
         with suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w", encoding="ascii") as file:
             file.write(OOM_SCORE)  # advice to the kernel; some containers do not let us give it
+
+    async def _limit_root(self, pid: int) -> None:
+        group = await asyncio.to_thread(cgroup.bounded, pid, self._limits.processes)
+        if group is not None:
+            self._closing.callback(group.remove)
 
     async def _watch(self, pid: int) -> None:
         census = Census(pid)
