@@ -16,7 +16,8 @@ from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.errors import PathMissingError
 from popagent_sandbox.paths import printable
 from popagent_sandbox.replacing import Stopped
-from popagent_tools.files import CHARACTERS_PER_TOKEN, NoWorkspaceError, with_similar
+from popagent_tools.files import with_similar
+from popagent_tools.workspace import room, workspace_of
 
 T = TypeVar("T")
 
@@ -87,11 +88,10 @@ async def make_folder(run: RunContext, path: str) -> str:
 
 def _writable(run: RunContext) -> ContainedFolder:
     """The run's policy has refused before; this holds where a workspace and a policy do not agree."""
-    if run.workspace is None or run.workspace.access == "none":
-        raise NoWorkspaceError
-    if run.workspace.access != "read-write":
+    workspace = workspace_of(run)
+    if workspace.access != "read-write":
         raise ReadOnlyError
-    return run.workspace.folder
+    return workspace.folder
 
 
 async def _settled(work: Callable[[Stopped], T]) -> T:
@@ -115,8 +115,7 @@ def _changed(run: RunContext, done: str, change: writing.Change) -> str:
         return f"Made {name} ({lines} {'line' if lines == 1 else 'lines'})."
     if change.before == change.after:
         return f"{name} holds this text already. Nothing was changed."
-    room = max(FEWEST_CHARACTERS, (run.model.tool_output_tokens - 40) * CHARACTERS_PER_TOKEN)
-    found = diff(change.before, change.after, characters=room)
+    found = diff(change.before, change.after, characters=room(run, FEWEST_CHARACTERS))
     head = f"{done} {name}: lines +{found.added} -{found.removed}."
     rest = "\n(the rest is not shown)" if found.cut and found.text else ""
     return f"{head}\n{found.text}{rest}" if found.text else head

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable
-from typing import TypeVar
 
-from popagent_agent.run_context import RunContext, RunWorkspace
+from popagent_agent.run_context import RunContext
 from popagent_agent.toolset import tool
 from popagent_kit.clock import wire_time
-from popagent_kit.errors import ConflictError
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.errors import PathMissingError
 from popagent_sandbox.listing import Entry, list_folder, similar_paths
@@ -18,27 +14,20 @@ from popagent_sandbox.paths import printable
 from popagent_sandbox.reading import FileText, read_text, stat_path
 from popagent_sandbox.searching import SearchResult
 from popagent_sandbox.searching import grep as search
-
-T = TypeVar("T")
+from popagent_tools.workspace import in_thread, room, workspace_of
 
 # A line of a listing or of a search takes about this many tokens.
 TOKENS_PER_ENTRY = 12
 TOKENS_PER_MATCH = 24
-CHARACTERS_PER_TOKEN = 3
 MOST_ENTRIES = 400
 MOST_MATCHES = 200
-
-
-class NoWorkspaceError(ConflictError):
-    """There is no workspace in this conversation, so there are no files to look at."""
-
-    code = "no_workspace"
+FEWEST_CHARACTERS = 200
 
 
 @tool("list", access="read", timeout_s=15)
 async def list_files(run: RunContext, path: str = ".") -> str:
     """List the files and folders in a folder of the workspace. Start with path "." to see the top folder."""
-    folder = _workspace(run).folder
+    folder = workspace_of(run).folder
     limit = min(MOST_ENTRIES, run.model.tool_output_tokens // TOKENS_PER_ENTRY)
     listing = await asyncio.to_thread(list_folder, folder, path, depth=2, limit=limit)
     lines = [_entry_line(entry) for entry in listing.entries]
@@ -54,11 +43,10 @@ async def list_files(run: RunContext, path: str = ".") -> str:
 @tool("read", access="read", timeout_s=15)
 async def read_file(run: RunContext, path: str, line: int = 1) -> str:
     """Read a text file of the workspace, for example README.md. To read on, give the line to start from."""
-    folder = _workspace(run).folder
-    # Some room is left for the line that says where to read on.
-    room = max(200, (run.model.tool_output_tokens - 40) * CHARACTERS_PER_TOKEN)
+    folder = workspace_of(run).folder
+    characters = room(run, FEWEST_CHARACTERS)
     try:
-        text = await asyncio.to_thread(read_text, folder, path, offset=line, characters=room)
+        text = await asyncio.to_thread(read_text, folder, path, offset=line, characters=characters)
     except PathMissingError as error:
         raise await with_similar(folder, path, error) from error
     run.reads.saw(text)
@@ -68,9 +56,9 @@ async def read_file(run: RunContext, path: str, line: int = 1) -> str:
 @tool("grep", access="read", timeout_s=15)
 async def grep_files(run: RunContext, pattern: str, path: str = ".") -> str:
     """Find the lines that contain a word or regular expression, in all files below a folder or in one file."""
-    folder = _workspace(run).folder
+    folder = workspace_of(run).folder
     limit = min(MOST_MATCHES, max(5, run.model.tool_output_tokens // TOKENS_PER_MATCH))
-    result = await _in_thread(
+    result = await in_thread(
         lambda stopped: search(folder, pattern, path, limit=limit, limit_per_file=max(3, limit // 4), stopped=stopped)
     )
     return _search_lines(result, pattern)
@@ -79,7 +67,7 @@ async def grep_files(run: RunContext, pattern: str, path: str = ".") -> str:
 @tool("stat", access="read", timeout_s=15)
 async def stat_file(run: RunContext, path: str) -> str:
     """Tell whether a path is a file or a folder, its size and when it was changed."""
-    info = await asyncio.to_thread(stat_path, _workspace(run).folder, path)
+    info = await asyncio.to_thread(stat_path, workspace_of(run).folder, path)
     size = f", {info.size_bytes} bytes" if info.kind == "file" else ""
     return f"{printable(info.path)}: {info.kind}{size}, changed {wire_time(info.modified_at)}"
 
@@ -90,22 +78,6 @@ async def with_similar(folder: ContainedFolder, path: str, error: PathMissingErr
     if not similar:
         return PathMissingError(f"{error.message} Use list or grep to find it.")
     return PathMissingError(f"{error.message} There is: {', '.join(map(printable, similar))}.")
-
-
-def _workspace(run: RunContext) -> RunWorkspace:
-    if run.workspace is None or run.workspace.access == "none":
-        raise NoWorkspaceError
-    return run.workspace
-
-
-async def _in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
-    """Run `work` in a thread; when the call is cancelled the thread is told, since it cannot be ended from outside."""
-    stopped = threading.Event()
-    try:
-        return await asyncio.to_thread(work, stopped.is_set)
-    except asyncio.CancelledError:
-        stopped.set()
-        raise
 
 
 def _entry_line(entry: Entry) -> str:

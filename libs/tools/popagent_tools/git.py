@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
@@ -14,7 +12,7 @@ from popagent_sandbox.git import Checkout, Difference, checkout
 from popagent_sandbox.git_records import Branch, Change, Commit
 from popagent_sandbox.git_run import Bounds
 from popagent_sandbox.paths import printable
-from popagent_tools.files import CHARACTERS_PER_TOKEN, NoWorkspaceError
+from popagent_tools.workspace import in_thread, room, workspace_of
 
 T = TypeVar("T")
 
@@ -49,8 +47,8 @@ async def git_diff(run: RunContext, path: str = ".", base: str = "", target: str
 
     With base (a branch or commit, for example main or HEAD~2) compare with that; with target, compare the two.
     """
-    room = _room(run)
-    found = await _look(run, partial(Checkout.difference, base=base, target=target, path=path, patch_bytes=room))
+    characters = room(run, FEWEST_CHARACTERS)
+    found = await _look(run, partial(Checkout.difference, base=base, target=target, path=path, patch_bytes=characters))
     if not found.changes:
         return "\n".join(["There is no difference.", *_hidden(found.hidden)])
     return _difference_text(run, found)
@@ -70,53 +68,42 @@ async def git_log(run: RunContext, path: str = ".", limit: int = 10, branch: str
 async def git_show(run: RunContext, commit: str = "HEAD", path: str = ".") -> str:
     """Show one commit: its message and the lines it changed. "HEAD~1:README.md" shows that file as it was then."""
     revision, colon, name = commit.partition(":")
-    room = _room(run)
+    characters = room(run, FEWEST_CHARACTERS)
     if colon:
         text = await _look(run, partial(Checkout.file_at, revision=revision, path=name))
-        return _cut(text, room) or f"{printable(name)} is empty there."
-    shown, found = await _look(run, partial(Checkout.show, revision=commit, path=path, patch_bytes=room))
-    head = _commit_head(shown, room // 3)
+        return _cut(text, characters) or f"{printable(name)} is empty there."
+    shown, found = await _look(run, partial(Checkout.show, revision=commit, path=path, patch_bytes=characters))
+    head = _commit_head(shown, characters // 3)
     if not found.changes:
         return "\n".join([head, "It changed no files here.", *_hidden(found.hidden)])
     return f"{head}\n\n{_difference_text(run, found, used=len(head))}"
 
 
 async def _look(run: RunContext, ask: Callable[[Checkout], T]) -> T:
-    """Ask in a thread; when the call is cancelled git is ended, since a thread cannot be."""
-    if run.workspace is None or run.workspace.access == "none":
-        raise NoWorkspaceError
-    folder, stopped = run.workspace.folder, threading.Event()
+    folder = workspace_of(run).folder
 
-    def work() -> T:
-        with checkout(folder, Bounds(time_s=GIT_TIMEOUT_S, stopped=stopped.is_set)) as found:
+    def work(stopped: Callable[[], bool]) -> T:
+        with checkout(folder, Bounds(time_s=GIT_TIMEOUT_S, stopped=stopped)) as found:
             return ask(found)
 
-    try:
-        return await asyncio.to_thread(work)
-    except asyncio.CancelledError:
-        stopped.set()
-        raise
-
-
-def _room(run: RunContext) -> int:
-    return max(FEWEST_CHARACTERS, (run.model.tool_output_tokens - 40) * CHARACTERS_PER_TOKEN)
+    return await in_thread(work)
 
 
 def _difference_text(run: RunContext, found: Difference, used: int = 0) -> str:
     files = "\n".join([*_files(run, found.changes), *_hidden(found.hidden)])
-    room = max(FEWEST_CHARACTERS // 2, _room(run) - used - len(files))
+    left = max(FEWEST_CHARACTERS // 2, room(run, FEWEST_CHARACTERS) - used - len(files))
     # What stands in the first lines of each file's patch beside its names is of no use to a reader.
     patch = "\n".join(line for line in found.patch.split("\n") if not line.startswith(("index ", "similarity index ")))
-    cut = _cut(patch, room)
+    cut = _cut(patch, left)
     note = "" if found.patch_complete and cut == patch else "\n(the rest is not shown; give the path of one file)"
     return f"{files}\n\n{cut}{note}" if cut else f"{files}{note}"
 
 
-def _cut(text: str, room: int) -> str:
+def _cut(text: str, most: int) -> str:
     """Return the whole lines that fit, with a note when some do not."""
-    if len(text) <= room:
+    if len(text) <= most:
         return text
-    return f"{text[: max(0, text.rfind(chr(10), 0, room))]}\n(cut: {len(text)} characters in all)"
+    return f"{text[: max(0, text.rfind(chr(10), 0, most))]}\n(cut: {len(text)} characters in all)"
 
 
 def _files(run: RunContext, changes: Sequence[Change]) -> list[str]:
@@ -145,6 +132,6 @@ def _other_branches(branches: Sequence[Branch]) -> list[str]:
     return [f"Other branches: {', '.join(others[:SHOWN_BRANCHES])}{more}."]
 
 
-def _commit_head(commit: Commit, room: int) -> str:
+def _commit_head(commit: Commit, most: int) -> str:
     parents = " (a merge: compared with its first parent)" if len(commit.parents) > 1 else ""
-    return f"commit {commit.short_id} {commit.at[:10]} {commit.author}{parents}\n{_cut(commit.message, room)}"
+    return f"commit {commit.short_id} {commit.at[:10]} {commit.author}{parents}\n{_cut(commit.message, most)}"

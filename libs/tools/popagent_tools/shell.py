@@ -12,7 +12,7 @@ from popagent_kit.errors import ConflictError, ForbiddenError
 from popagent_sandbox.commands import DEFAULT_TIMEOUT_S, LONGEST_TIMEOUT_S, Commands
 from popagent_sandbox.confined import Ended
 from popagent_sandbox.output import Printed
-from popagent_tools.files import CHARACTERS_PER_TOKEN
+from popagent_tools.workspace import CHARACTERS_PER_TOKEN
 
 # Setting the sandbox up and ending what runs in it take their time, too.
 MARGIN_S: Final = 60
