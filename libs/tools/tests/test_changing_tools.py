@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspaceAccess, WorkspacePolicy
+from libs.tools.tests.runs import call, run_in
+from popagent_agent.run_context import AgentProfile, RunContext, WorkspaceAccess
 from popagent_agent.tokens import estimate_tokens
-from popagent_agent.toolset import ToolOutcome
-from popagent_kit import json
-from popagent_models.profile import ModelProfile
-from popagent_models.routing import Route
 from popagent_sandbox.contained import ContainedFolder
-from popagent_testing.runtime_settings import agent_runtime
-from popagent_tools.catalogue import CATALOGUE, toolset_for
+from popagent_tools.catalogue import CATALOGUE
 
 CHANGES: dict[str, dict[str, object]] = {
     "edit": {"path": "README.md", "old_string": "Demo", "new_string": "Other"},
@@ -40,24 +36,6 @@ def root(tmp_path: Path) -> Path:
 def run(root: Path) -> Iterator[RunContext]:
     with ContainedFolder(root) as folder:
         yield run_in(folder, "read-write", "read-write")
-
-
-def run_in(folder: ContainedFolder, access: WorkspaceAccess, allowed: WorkspaceAccess) -> RunContext:
-    return RunContext(
-        turn_id="t",
-        session_id="s",
-        trace_id=None,
-        settings=agent_runtime(),
-        agent=AgentProfile("implementer", "Implementer", "Help.", tuple(CATALOGUE)),
-        route=Route("m", "default", "It is the default."),
-        model=ModelProfile(8_192, 4, 600, "native", 300.0),
-        workspace=RunWorkspace("w", "demo", folder, access),
-        policy=WorkspacePolicy(allowed),
-    )
-
-
-async def call(run: RunContext, name: str, **arguments: object) -> ToolOutcome:
-    return await toolset_for(list(CATALOGUE)).call(name, json.dumps(arguments).decode(), run)
 
 
 async def test_an_edit_shows_what_it_changed(run: RunContext, root: Path) -> None:

@@ -6,17 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace
+from libs.tools.tests.runs import call, run_in
+from popagent_agent.run_context import RunContext
 from popagent_agent.tokens import estimate_tokens, schema_tokens
-from popagent_agent.toolset import ToolOutcome
-from popagent_kit import json
-from popagent_models.profile import ModelProfile
-from popagent_models.routing import Route
 from popagent_sandbox.contained import ContainedFolder
-from popagent_testing.runtime_settings import agent_runtime
 from popagent_tools.catalogue import CATALOGUE, toolset_for
-
-SETTINGS = agent_runtime()
 
 
 @pytest.fixture
@@ -31,20 +25,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(root: Path) -> Iterator[RunContext]:
     with ContainedFolder(root) as folder:
-        yield RunContext(
-            turn_id="t",
-            session_id="s",
-            trace_id=None,
-            settings=SETTINGS,
-            agent=AgentProfile("orchestrator", "Orchestrator", "Help.", tuple(CATALOGUE)),
-            route=Route("m", "default", "It is the default."),
-            model=ModelProfile(8_192, 4, 600, "native", 300.0),
-            workspace=RunWorkspace("w", "demo", folder, "read-only"),
-        )
-
-
-async def call(run: RunContext, name: str, **arguments: object) -> ToolOutcome:
-    return await toolset_for(list(CATALOGUE)).call(name, json.dumps(arguments).decode(), run)
+        yield run_in(folder, "read-only")
 
 
 async def test_list_shows_two_levels_of_a_small_tree(run: RunContext) -> None:

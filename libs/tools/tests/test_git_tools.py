@@ -9,16 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace
+from libs.tools.tests.runs import call, run_in
+from popagent_agent.run_context import RunContext
 from popagent_agent.tokens import estimate_tokens
-from popagent_agent.toolset import ToolOutcome
-from popagent_kit import json
-from popagent_models.profile import ModelProfile
-from popagent_models.routing import Route
 from popagent_sandbox.contained import ContainedFolder
 from popagent_testing.repositories import Repository
-from popagent_testing.runtime_settings import agent_runtime
-from popagent_tools.catalogue import toolset_for
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
@@ -36,20 +31,7 @@ def repository(tmp_path: Path) -> Repository:
 @pytest.fixture
 def run(repository: Repository) -> Iterator[RunContext]:
     with ContainedFolder(repository.root) as folder:
-        yield RunContext(
-            turn_id="t",
-            session_id="s",
-            trace_id=None,
-            settings=agent_runtime(),
-            agent=AgentProfile("reviewer", "Reviewer", "Review.", NAMES),
-            route=Route("m", "default", "It is the default."),
-            model=ModelProfile(8_192, 8, 600, "native", 300.0),
-            workspace=RunWorkspace("w", "demo", folder, "read-only"),
-        )
-
-
-async def call(run: RunContext, name: str, **arguments: object) -> ToolOutcome:
-    return await toolset_for(NAMES).call(name, json.dumps(arguments).decode(), run)
+        yield run_in(folder, "read-only")
 
 
 async def test_the_status_of_a_clean_checkout_and_of_a_changed_one(run: RunContext, repository: Repository) -> None:

@@ -9,17 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
-from popagent_agent.toolset import ToolOutcome
-from popagent_kit import json
-from popagent_models.profile import ModelProfile
-from popagent_models.routing import Route
+from libs.tools.tests.runs import call, run_in
+from popagent_agent.run_context import RunContext, WorkspacePolicy
 from popagent_sandbox import bubblewrap
 from popagent_sandbox.commands import Commands
 from popagent_sandbox.confinement import confinement, confinement_problem
 from popagent_sandbox.contained import ContainedFolder
-from popagent_testing.runtime_settings import agent_runtime
-from popagent_tools.catalogue import CATALOGUE, toolset_for
+from popagent_tools.catalogue import CATALOGUE
 
 confined = pytest.mark.skipif(confinement_problem() is not None, reason=str(confinement_problem()))
 
@@ -28,22 +24,8 @@ confined = pytest.mark.skipif(confinement_problem() is not None, reason=str(conf
 def run(tmp_path: Path) -> Iterator[RunContext]:
     with ContainedFolder(tmp_path) as folder:
         commands = Commands(folder)
-        yield RunContext(
-            turn_id="t",
-            session_id="s",
-            trace_id=None,
-            settings=agent_runtime(),
-            agent=AgentProfile("implementer", "Implementer", "Help.", tuple(CATALOGUE)),
-            route=Route("m", "default", "It is the default."),
-            model=ModelProfile(8_192, 4, 600, "native", 300.0),
-            workspace=RunWorkspace("w", "demo", folder, "read-write", commands=commands),
-            policy=WorkspacePolicy("read-write"),
-        )
+        yield run_in(folder, "read-write", "read-write", commands)
         commands.close()
-
-
-async def call(run: RunContext, name: str, **arguments: object) -> ToolOutcome:
-    return await toolset_for(list(CATALOGUE)).call(name, json.dumps(arguments).decode(), run)
 
 
 @confined
