@@ -1,12 +1,13 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useId } from "react";
-import { ApiError, api, sentence } from "../api/client";
-import { useCommands } from "../app/commands";
+import { ApiError, api } from "../api/client";
 import { modelsQuery } from "../app/queries";
 import type { AgentFinding, AgentPatch, AgentView, ToolView } from "../contracts";
+import { Dispute } from "../editing/Dispute";
+import { SaveBar } from "../editing/SaveBar";
 import { Icon } from "../ui/Icon";
 import { say } from "../ui/toasts";
-import { exactly, plural } from "../ui/words";
+import { exactly } from "../ui/words";
 import { ToolPicks } from "./ToolPicks";
 import { Unsaved } from "./Unsaved";
 import { type Draft, type Field, LONGEST, type Value, afterSave, changes, conflicts, errors, keepMine, patchOf, put, shown, without } from "./draft";
@@ -61,7 +62,15 @@ export function Editor({ stored, tools, findings }: { stored: AgentView; tools: 
           <Unsaved stored={stored} draft={draft} />
         </div>
       </div>
-      <SaveBar stored={stored} draft={draft} saving={saving} />
+      <SaveBar
+        what="agent"
+        changed={changes(draft, stored).length}
+        disputed={conflicts(draft, stored).length}
+        wrong={Object.keys(errors(draft)).length}
+        saving={saving}
+        overtaken="Somebody saved this agent meanwhile; that is shown now. Your changes are kept: save again."
+        onDiscard={() => setDraft(stored.id, () => ({}))}
+      />
     </>
   );
 }
@@ -117,31 +126,14 @@ function Row({
           {wrong[field]}
         </p>
       )}
-      {isDisputed && <Dispute field={field} stored={stored} mine={draft[field]?.value ?? null} />}
-    </div>
-  );
-}
-
-function Dispute({ field, stored, mine }: { field: Field; stored: AgentView; mine: Value }) {
-  return (
-    <div className="remark wait" role="alert">
-      <div className="grow">
-        <p>Somebody stored another value while you were typing. Both are here.</p>
-        <dl className="facts both">
-          <dt>Stored</dt>
-          <dd>{inWords(field, stored[field])}</dd>
-          <dt>Yours</dt>
-          <dd>{inWords(field, mine)}</dd>
-        </dl>
-        <div className="line wrap">
-          <button type="button" className="btn dense" onClick={() => setDraft(stored.id, (draft) => keepMine(draft, field, stored))}>
-            Keep mine
-          </button>
-          <button type="button" className="btn dense" onClick={() => setDraft(stored.id, (draft) => without(draft, [field]))}>
-            Take the stored one
-          </button>
-        </div>
-      </div>
+      {isDisputed && (
+        <Dispute
+          stored={inWords(field, stored[field])}
+          mine={inWords(field, draft[field]?.value ?? null)}
+          onKeepMine={() => setDraft(stored.id, (before) => keepMine(before, field, stored))}
+          onTakeStored={() => setDraft(stored.id, (before) => without(before, [field]))}
+        />
+      )}
     </div>
   );
 }
@@ -258,42 +250,4 @@ function useSave(stored: AgentView, draft: Draft) {
     error: save.error,
     refused,
   };
-}
-
-/** At the foot while something is not saved: how much, what stands against it, Discard and Save. */
-function SaveBar({ stored, draft, saving }: { stored: AgentView; draft: Draft; saving: ReturnType<typeof useSave> }) {
-  const changed = changes(draft, stored).length;
-  const disputed = conflicts(draft, stored).length;
-  const wrong = Object.keys(errors(draft)).length;
-  const canSave = changed > 0 && disputed === 0 && wrong === 0 && !saving.busy;
-  useCommands([changed > 0 && { id: "save agent", title: "Save the agent", group: "Do", keys: "mod+enter", run: () => canSave && saving.save() }]);
-  if (changed === 0) return null;
-  const discard = () => {
-    saving.reset();
-    setDraft(stored.id, () => ({}));
-  };
-  return (
-    <footer className="save-bar">
-      <Icon name="pen" />
-      <span className="grow" role="status">
-        <span>{plural(changed, "change")}</span>
-        {wrong > 0 && <span className="is-fail"> · {wrong === 1 ? "one is" : `${wrong} are`} out of bounds</span>}
-        {disputed > 0 && <span className="is-wait"> · choose in {plural(disputed, "place")}</span>}
-        {saving.error && disputed === 0 && wrong === 0 && <span className="is-fail"> · {why(saving.error)}</span>}
-      </span>
-      <button type="button" className="btn plain" onClick={discard}>
-        Discard
-      </button>
-      <button type="button" className="btn primary" disabled={!canSave} onClick={saving.save}>
-        {saving.busy ? "Saving…" : "Save"}
-      </button>
-    </footer>
-  );
-}
-
-function why(error: Error): string {
-  if (error instanceof ApiError && error.status === 409) {
-    return "Somebody saved this agent meanwhile; that is shown now. Your changes are kept: save again.";
-  }
-  return sentence(error);
 }

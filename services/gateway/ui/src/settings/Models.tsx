@@ -11,7 +11,7 @@ import { Coded } from "../ui/Coded";
 import { ConnectForm } from "./ConnectForm";
 import { Loading } from "./Loading";
 import { RuntimeFields } from "./RuntimeFields";
-import { SaveBar, useSave } from "./SaveBar";
+import { SaveSettings, useSave } from "./SaveSettings";
 import { useDraft } from "./draftStore";
 import { MODEL_FIELDS } from "./fields";
 
@@ -41,7 +41,7 @@ export function Models() {
           )}
         </div>
       </div>
-      {settings.data && <SaveBar stored={settings.data} draft={draft} saving={saving} />}
+      {settings.data && <SaveSettings stored={settings.data} draft={draft} saving={saving} />}
     </>
   );
 }

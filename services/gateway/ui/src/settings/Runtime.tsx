@@ -3,7 +3,7 @@ import { settingsQuery } from "../app/queries";
 import { exactly } from "../ui/words";
 import { Loading } from "./Loading";
 import { RuntimeFields } from "./RuntimeFields";
-import { SaveBar, useSave } from "./SaveBar";
+import { SaveSettings, useSave } from "./SaveSettings";
 import { useDraft } from "./draftStore";
 import { GROUPS } from "./fields";
 
@@ -35,7 +35,7 @@ export function Runtime() {
           </Loading>
         </div>
       </div>
-      {settings.data && <SaveBar stored={settings.data} draft={draft} saving={saving} />}
+      {settings.data && <SaveSettings stored={settings.data} draft={draft} saving={saving} />}
     </>
   );
 }

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
 import { modelsQuery } from "../app/queries";
 import { type AgentRuntimeView, agentRuntimeFields } from "../contracts";
+import { Dispute } from "../editing/Dispute";
 import { duration } from "../ui/words";
 import { type Draft, bounds, changes, conflicts, errors, keepMine, textOf, type, without } from "./draft";
 import { setDraft } from "./draftStore";
@@ -77,25 +78,12 @@ function SettingRow({ field, stored, text, error, isChanged, isDisputed }: RowPr
         </p>
       )}
       {isDisputed && (
-        <div className="remark wait" role="alert">
-          <div className="grow">
-            <p>Somebody stored another value while you were typing. Both are here.</p>
-            <dl className="facts">
-              <dt>Stored</dt>
-              <dd>{textOf(stored[field]) || "empty"}</dd>
-              <dt>Yours</dt>
-              <dd>{text || "empty"}</dd>
-            </dl>
-            <div className="line wrap">
-              <button type="button" className="btn dense" onClick={() => setDraft((draft) => keepMine(draft, field, stored))}>
-                Keep mine
-              </button>
-              <button type="button" className="btn dense" onClick={() => setDraft((draft) => without(draft, [field]))}>
-                Take the stored one
-              </button>
-            </div>
-          </div>
-        </div>
+        <Dispute
+          stored={textOf(stored[field]) || "empty"}
+          mine={text || "empty"}
+          onKeepMine={() => setDraft((draft) => keepMine(draft, field, stored))}
+          onTakeStored={() => setDraft((draft) => without(draft, [field]))}
+        />
       )}
     </div>
   );
