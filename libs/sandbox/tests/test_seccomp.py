@@ -1,4 +1,4 @@
-"""The filter program, run by a small interpreter of the instructions it uses; real calls are tried in test_commands."""
+"""The filter program, run by a small interpreter of the instructions it uses; real calls are tried in commands."""
 
 from __future__ import annotations
 
