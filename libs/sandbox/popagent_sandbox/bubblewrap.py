@@ -10,8 +10,8 @@ from typing import Final
 
 from popagent_sandbox.grants import Grant, Limits
 from popagent_sandbox.hidden import Hidden
+from popagent_sandbox.paths import COMMANDS_ROOT
 
-WORKSPACE: Final = "/workspace"
 HOME: Final = "/tmp/home"  # noqa: S108 - inside the sandbox, where /tmp is the command's own
 PATH: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 SHARED_MEMORY_BYTES: Final = 256 * 1024**2
@@ -69,13 +69,17 @@ def options(
         *("--size", str(limits.temporary_bytes), "--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108
         *("--perms", "0700", "--dir", HOME),
         *(option for path, fd in written_fds.items() for option in ("--file", str(fd), path)),
-        *("--bind-fd", str(workspace_fd), WORKSPACE),
+        *("--bind-fd", str(workspace_fd), COMMANDS_ROOT),
         # By descriptor: a path could have become a link to somewhere else by now.
-        *(option for path, fd in protected_fds.items() for option in ("--ro-bind-fd", str(fd), f"{WORKSPACE}/{path}")),
+        *(
+            option
+            for path, fd in protected_fds.items()
+            for option in ("--ro-bind-fd", str(fd), f"{COMMANDS_ROOT}/{path}")
+        ),
         *_covered(hidden),
         *(option for mount in grant.mounts for option in ("--ro-bind", mount.source, mount.target)),
         *("--remount-ro", "/"),
-        *("--chdir", WORKSPACE),
+        *("--chdir", COMMANDS_ROOT),
     ]
 
 
@@ -115,8 +119,8 @@ def _system() -> tuple[str, ...]:
 
 def _covered(hidden: Hidden) -> Iterator[str]:
     for path in hidden.folders:
-        place = f"{WORKSPACE}/{path}"
+        place = f"{COMMANDS_ROOT}/{path}"
         yield from ("--perms", "0555", "--tmpfs", place, "--remount-ro", place)
     for path in hidden.files:
         # A device where devices are not allowed: whoever opens it is told that it may not.
-        yield from ("--ro-bind", "/dev/null", f"{WORKSPACE}/{path}")
+        yield from ("--ro-bind", "/dev/null", f"{COMMANDS_ROOT}/{path}")
