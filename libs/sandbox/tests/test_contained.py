@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,27 +13,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from popagent_kit.errors import AppError
-from popagent_sandbox import contained
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.denied import why_denied
 from popagent_sandbox.errors import PathMissingError, PathRefusedError, WrongKindError
-from popagent_sandbox.openat2 import Openat2MissingError
 from popagent_sandbox.paths import relative_parts
 from popagent_sandbox.reading import read_text, stat_path
 
 SECRET = "outside-the-workspace"
-
-
-@pytest.fixture(params=["openat2", "walk"])
-def opener(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every rule holds with the kernel's call and with the walk that replaces it."""
-    if request.param == "walk":
-
-        def missing(*_: object) -> int:
-            raise Openat2MissingError
-
-        monkeypatch.setattr(contained, "open_beneath", missing)
-    return str(request.param)
 
 
 @pytest.fixture
@@ -50,12 +36,6 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "outside" / "secret.txt").write_text(SECRET)
     (tmp_path / "outside" / "main.py").write_text(SECRET)
     return root
-
-
-@pytest.fixture
-def folder(root: Path, opener: str) -> Iterator[ContainedFolder]:
-    with ContainedFolder(root) as folder:
-        yield folder
 
 
 @pytest.mark.parametrize("path", ["README.md", "./README.md", "src/../README.md", "src//deep/../../README.md"])
