@@ -17,7 +17,6 @@ from popagent_agent.run_context import Access, RunContext
 from popagent_agent.spans import note_tool, tool_span
 from popagent_agent.stopping import StoppedError, StopSignal
 from popagent_agent.toolset import ToolArgumentsError, ToolOutcome, Toolset
-from popagent_kit import json
 from popagent_kit.text import excerpt
 
 log = logging.getLogger(__name__)
@@ -99,9 +98,8 @@ class ToolRunner:
         return ToolCall(draft.call_id, draft.name, arguments)
 
     def _repeats(self, call: ToolCall) -> bool:
-        key = _key(call)
-        self._made[key] += 1
-        return self._made[key] > MOST_REPEATS
+        self._made[call.content] += 1
+        return self._made[call.content] > MOST_REPEATS
 
     async def _run_all(self, calls: list[ToolCall], step: int) -> None:
         limit = asyncio.Semaphore(1 if any(map(self._may_suspend, calls)) else self._at_once)
@@ -164,8 +162,8 @@ class ToolRunner:
 
     def _forget_all_but(self, call: ToolCall) -> None:
         """Something changed, so that every other call may give another result now; this one alone may not repeat."""
-        for key in [key for key in self._made if key != _key(call)]:
-            del self._made[key]
+        for content in [content for content in self._made if content != call.content]:
+            del self._made[content]
 
     async def _recorded(self, call: ToolCall, step: int) -> ToolOutcome | None:
         """Check the lease and store the intent; an outcome means that the call must not be made."""
@@ -180,10 +178,6 @@ class ToolRunner:
         # Storing it may have taken longer than the lease lasts.
         self._lease.check()
         return None
-
-
-def _key(call: ToolCall) -> tuple[str, bytes]:
-    return call.name, json.dumps(sorted(call.arguments.items()))
 
 
 async def _ended(tasks: set[asyncio.Task[ToolOutcome]]) -> set[asyncio.Task[ToolOutcome]]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from popagent_kit import json
 from popagent_kit.errors import ConflictError
 from popagent_models.events import ModelEvent, Usage
 from popagent_models.request import ModelRequest
@@ -27,6 +28,11 @@ class ToolCall:
     call_id: str
     name: str
     arguments: dict[str, Any]
+
+    @property
+    def content(self) -> tuple[str, bytes]:
+        """What it asks for: the same in every call that repeats it."""
+        return self.name, json.dumps(sorted(self.arguments.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from popagent_chat.hooks.content import bounded
 from popagent_chat.hooks.rules import MAY_REFUSE, is_meant
 from popagent_chat.hooks.store import HookRun, StoredHook
 from popagent_db.pool import Pool
-from popagent_kit import json
 from popagent_kit.errors import ForbiddenError
 from popagent_kit.ids import new_id
 from popagent_kit.text import excerpt
@@ -73,15 +72,14 @@ class RunHooks:
         specialist = _specialist(call)
         if not (self._due("PreToolUse", call.name) or (specialist and self._due("SubagentStart", specialist))):
             return None
-        key = call.name, json.dumps(sorted(call.arguments.items()))
-        if key not in self._denied:
+        if call.content not in self._denied:
             reason = await self._dispatch("PreToolUse", agent_id, _told_of(call), call.name)
             if reason is None and specialist:
                 reason = await self._dispatch("SubagentStart", agent_id, _task_of(call, specialist), specialist)
             if reason is None:
                 return None
-            self._denied[key] = reason
-        return self._denied[key]
+            self._denied[call.content] = reason
+        return self._denied[call.content]
 
     async def after_tool(self, agent_id: str, call: ToolCall, text: str, *, error: bool) -> None:
         """Tell what a call gave."""
