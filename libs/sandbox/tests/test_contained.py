@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,14 +10,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from libs.sandbox.tests.hostile import SECRET, swapped
 from popagent_kit.errors import AppError
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.denied import why_denied
 from popagent_sandbox.errors import PathMissingError, PathRefusedError, WrongKindError
 from popagent_sandbox.paths import relative_parts
 from popagent_sandbox.reading import read_text, stat_path
-
-SECRET = "outside-the-workspace"
 
 
 @pytest.fixture
@@ -210,27 +207,12 @@ def test_moving_the_root_away_changes_nothing(folder: ContainedFolder, root: Pat
 
 
 # Exchanges a folder and a link in one step, again and again, until its input is closed; then tells how often.
-SWAPPER = """
-import ctypes, select, sys
-libc, swaps = ctypes.CDLL(None), 0
-one, two = (name.encode() for name in sys.argv[1:])
-print("ready", flush=True)
-while not select.select([sys.stdin], [], [], 0)[0]:
-    swaps += libc.renameat2(-100, one, -100, two, 2) == 0
-print(swaps)
-"""
-
-
 def test_no_outside_read_while_the_parent_is_swapped_for_a_link(
     folder: ContainedFolder, root: Path, tmp_path: Path
 ) -> None:
     os.symlink(tmp_path / "outside", root / "link")
-    command = [sys.executable, "-c", SWAPPER, str(root / "src"), str(root / "link")]
-    attacker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert attacker.stdout is not None
-    attacker.stdout.readline()
     outside = inside = 0
-    try:
+    with swapped(root / "src", root / "link"):
         for _ in range(10_000):
             try:
                 text = read_text(folder, "src/main.py").text
@@ -238,12 +220,9 @@ def test_no_outside_read_while_the_parent_is_swapped_for_a_link(
                 continue
             inside += text == "print('inside')"
             outside += SECRET in text
-    finally:
-        swaps = int(attacker.communicate()[0])
 
     assert outside == 0
     assert inside > 100
-    assert swaps > 1_000
 
 
 def test_a_call_that_still_runs_keeps_the_folder_open_after_close(root: Path) -> None:

@@ -50,11 +50,6 @@ def folder(root: Path) -> Iterator[ContainedFolder]:
         yield folder
 
 
-@pytest.fixture
-def reads() -> ReadLedger:
-    return ReadLedger()
-
-
 def names(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
 
