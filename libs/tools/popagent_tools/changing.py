@@ -11,8 +11,8 @@ from popagent_agent.run_context import RunContext
 from popagent_agent.toolset import tool
 from popagent_kit.errors import ForbiddenError
 from popagent_sandbox import making, moving, removing, writing
-from popagent_sandbox.changes import diff
 from popagent_sandbox.contained import ContainedFolder
+from popagent_sandbox.diff import diff
 from popagent_sandbox.errors import PathMissingError
 from popagent_sandbox.paths import printable
 from popagent_sandbox.replacing import Stopped
