@@ -52,7 +52,6 @@ class ToolRunner:
         stop: StopSignal,
         intents: IntentPort,
         lease: LeasePort,
-        at_once: int,
     ) -> None:
         self._run = run
         self._tools = tools
@@ -60,7 +59,6 @@ class ToolRunner:
         self._stop = stop
         self._intents = intents
         self._lease = lease
-        self._at_once = at_once
         self._made: Counter[tuple[str, bytes]] = Counter()
 
     async def carry_out(self, drafts: list[CallDraft], step: int) -> BatchResult:
@@ -102,7 +100,8 @@ class ToolRunner:
         return self._made[call.content] > MOST_REPEATS
 
     async def _run_all(self, calls: list[ToolCall], step: int) -> None:
-        limit = asyncio.Semaphore(1 if any(map(self._may_suspend, calls)) else self._at_once)
+        most = self._run.settings.concurrent_tool_calls
+        limit = asyncio.Semaphore(1 if any(map(self._may_suspend, calls)) else most)
         tasks = {asyncio.create_task(self._limited(call, step, limit)): call for call in calls}
         pending = set(tasks)
         try:

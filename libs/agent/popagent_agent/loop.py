@@ -109,10 +109,7 @@ async def run_turn(
     """
     out = Emitter(emit)
     offered = tools.narrowed(run.context.model.max_tools, delegates.tools(run, out) if delegates else ())
-    at_once = run.context.settings.concurrent_tool_calls
-    runner = ToolRunner(
-        run=run.context, tools=offered, out=out, stop=stop, intents=intents, lease=lease, at_once=at_once
-    )
+    runner = ToolRunner(run=run.context, tools=offered, out=out, stop=stop, intents=intents, lease=lease)
     with run_span(run.context, run.max_steps) as current:
         result = await _Turn(run, model, offered, runner, out, stop, delegates).run()
         note_run(current, result.usage, result.finish_reason, result.steps, result.error_class)
