@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from popagent_agent.hooks import Hooks
 from popagent_agent.messages import UIMessage
 from popagent_agent.normalise import normalised
-from popagent_agent.ports import ToolCall
 from popagent_agent.prompt import Segment, Stability
 from popagent_agent.run_context import AgentProfile, RunContext
 from popagent_agent.tokens import cut_text, estimate_tokens
@@ -80,7 +78,6 @@ def specialist_context(run: RunContext, agent: AgentProfile, instructions: str |
         model=model,
         workspace=replace(run.workspace, access=agent.workspace_access) if has_files and run.workspace else None,
         policy=run.policy.of_specialist(agent.workspace_access),
-        hooks=SpecialistHooks(run.hooks),
         agents=(),
         thread_id=new_id(),
         resource_id=new_id(),
@@ -108,26 +105,6 @@ def bounded_result(text: str, settings: AgentRuntimeView) -> str:
     text = redact(text.strip())
     most = settings.delegation_result_characters
     return text if len(text) <= most else f"{text[:most].rstrip()}\n\n{settings.delegation_truncation_text}"
-
-
-class SpecialistHooks:
-    """The run's hooks for one of its specialists, whose last word is a result and not an answer to the person."""
-
-    def __init__(self, hooks: Hooks) -> None:
-        self._hooks = hooks
-
-    async def before_tool(self, agent_id: str, call: ToolCall) -> str | None:
-        """Ask the run's hooks."""
-        return await self._hooks.before_tool(agent_id, call)
-
-    async def after_tool(self, agent_id: str, call: ToolCall, text: str, *, error: bool) -> None:
-        """Tell the run's hooks."""
-        await self._hooks.after_tool(agent_id, call, text, error=error)
-
-    async def before_end(self, text: str) -> str | None:
-        """Let it be: hooks object to answers alone."""
-        del text
-        return None
 
 
 def _text(message: UIMessage) -> str:

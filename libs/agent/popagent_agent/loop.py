@@ -174,8 +174,11 @@ class _Turn:
 
     async def _must_go_on(self, answer: Answer) -> bool:
         """Ask whether this may be the last word. The model hears why not; without a step left, the person does."""
+        context = self.run_data.context
+        if context.thread_id is not None:
+            return False  # what a delegate says last is a result for its supervisor, and no answer to the person
         with self.stop.interrupts():
-            objection = await self.run_data.context.hooks.before_end(answer.text)
+            objection = await context.hooks.before_end(answer.text)
         if objection is None:
             return False
         self.objections += 1

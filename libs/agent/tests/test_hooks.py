@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from libs.agent.tests.company import company
 from libs.agent.tests.looking import AnswerOf, change, look, outputs
 from popagent_agent.ports import ToolCall
 from popagent_agent.run_context import WorkspacePolicy
@@ -105,6 +106,18 @@ async def test_a_hook_that_always_objects_is_heard_a_few_times_then_by_the_perso
     assert (len(turn.model.requests), len(ceiling.model.requests)) == (4, 2)
     assert answer_of(short) == "Done.\nDone.\nThere is no test."
     assert (result.finish_reason, short.finish_reason) == ("stop", "stop")
+
+
+async def test_what_a_specialist_says_last_is_a_result_and_no_answer_that_hooks_are_asked_about(kit: Any) -> None:
+    hooks = Hooks()
+    made = company(
+        kit, kit.calls(("agent-scout", {"prompt": "Look."})), kit.says("Done."), scout=[kit.says("It is there.")]
+    )
+    made.turn.context = replace(made.turn.context, hooks=hooks)
+
+    await made.run()
+
+    assert hooks.seen == ["before agent-scout", "after agent-scout: It is there.", "end: Done."]
 
 
 async def test_a_call_keeps_its_result_when_the_run_is_stopped_while_hooks_are_told(kit: Any) -> None:
