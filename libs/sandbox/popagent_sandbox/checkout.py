@@ -15,22 +15,22 @@ _FOLDER: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
-class Checkout:
+class CheckoutState:
     """`branch` is None when the checkout stands on none, or when its storage lies elsewhere."""
 
     is_repository: bool = False
     branch: str | None = None
 
 
-NO_CHECKOUT: Final = Checkout()
+NO_CHECKOUT: Final = CheckoutState()
 
 
-def checkout_of(folder: int) -> Checkout:
+def checkout_of(folder: int) -> CheckoutState:
     """Return what the folder behind this descriptor is."""
     try:
         kind = os.stat(".git", dir_fd=folder, follow_symlinks=False).st_mode
         if stat.S_ISREG(kind):  # a further worktree or a submodule; its storage is not below the folder
-            return Checkout(_text(".git", folder).startswith("gitdir: "))
+            return CheckoutState(_text(".git", folder).startswith("gitdir: "))
         storage = os.open(".git", _FOLDER, dir_fd=folder)
     except OSError:
         return NO_CHECKOUT
@@ -42,7 +42,7 @@ def checkout_of(folder: int) -> Checkout:
         os.close(storage)
     name = head.removeprefix(_BRANCH).strip()
     named = head.startswith(_BRANCH) and name.isprintable() and 0 < len(name) <= LONGEST_BRANCH
-    return Checkout(bool(head.strip()), name if named else None)
+    return CheckoutState(bool(head.strip()), name if named else None)
 
 
 def _text(name: str, folder: int) -> str:
