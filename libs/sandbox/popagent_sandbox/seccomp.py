@@ -7,6 +7,7 @@ numbers that the kernel has promised never to change.
 from __future__ import annotations
 
 import errno
+import functools
 import platform
 import struct
 from collections.abc import Iterator
@@ -107,6 +108,7 @@ class UnknownArchitectureError(Exception):
     """There is no table of system calls for this kind of processor."""
 
 
+@functools.cache
 def filter_program(machine: str | None = None) -> bytes:
     """Return the program for this processor, or the named one, as `bwrap --seccomp` reads it.
 
