@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from popagent_agent.ports import DelegationState
 from popagent_agent.run_context import RunContext
 from popagent_agent.tokens import usage_metadata
 from popagent_kit import json
@@ -15,7 +16,6 @@ from popagent_models.events import Usage
 from popagent_telemetry import redact
 from popagent_uistream.chunks import Chunk
 
-DelegationState = Literal["completed", "failed", "stopped"]
 Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 MOST_ENTRIES: Final = 200

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from popagent_agent.activity import Activity, DelegationState
+from popagent_agent.activity import Activity
 from popagent_agent.delegate_context import (
     CONVERSATION_SHARE,
     bounded_result,
@@ -27,6 +27,7 @@ from popagent_agent.messages import UIMessage
 from popagent_agent.ports import (
     DelegateThread,
     DelegateThreads,
+    DelegationState,
     IntentPort,
     LeaseLostError,
     LeasePort,

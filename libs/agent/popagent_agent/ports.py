@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from popagent_kit import json
 from popagent_kit.errors import ConflictError
@@ -13,6 +13,7 @@ from popagent_models.request import ModelRequest
 from popagent_uistream.chunks import Chunk
 
 Emit: TypeAlias = Callable[[Chunk], Awaitable[None]]
+DelegationState: TypeAlias = Literal["completed", "failed", "stopped"]
 
 
 class LeaseLostError(ConflictError):
@@ -39,14 +40,14 @@ class ToolCall:
 class DelegateThread:
     """What a delegate was asked and said. Its ids are its own, and stand in the metadata of each message.
 
-    `call_id` is the call of the supervisor that made it; `state` is completed, failed or stopped.
+    `call_id` is the call of the supervisor that made it.
     """
 
     thread_id: str
     resource_id: str
     agent_id: str
     call_id: str
-    state: str
+    state: DelegationState
     messages: list[dict[str, Any]]
     usage: Usage
 
