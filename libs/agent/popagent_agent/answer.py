@@ -130,12 +130,11 @@ class AnswerReader:
             async with aclosing(events_of(model, request, self._stop)) as events:
                 async for event in events:
                     await self._take(event)
+            if self.answer.finish is None:
+                raise ModelProviderError(BROKEN_OFF, started=True)
         except (ModelError, StoppedError):
             await self._say(self._watch.release())
             raise
-        if self.answer.finish is None:
-            await self._say(self._watch.release())
-            raise ModelProviderError(BROKEN_OFF, started=True)
         await self._settle_text()
 
     async def _settle_text(self) -> None:

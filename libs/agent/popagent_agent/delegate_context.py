@@ -70,13 +70,15 @@ def specialist_context(run: RunContext, agent: AgentProfile, instructions: str |
         raise ModelConfigurationError(f"No model was found for {agent.id} when this run began.")
     if instructions and instructions.strip():
         agent = replace(agent, instructions=f"{agent.instructions}\n\n{instructions.strip()}")
-    has_files = run.workspace is not None and agent.workspace_access != "none"
+    workspace = run.workspace
+    if workspace is not None:
+        workspace = None if agent.workspace_access == "none" else replace(workspace, access=agent.workspace_access)
     return replace(
         run,
         agent=agent,
         route=route,
         model=model,
-        workspace=replace(run.workspace, access=agent.workspace_access) if has_files and run.workspace else None,
+        workspace=workspace,
         policy=run.policy.of_specialist(agent.workspace_access),
         agents=(),
         thread_id=new_id(),
