@@ -12,6 +12,7 @@ from popagent_cli.client import ID, Client, with_client
 from popagent_cli.errors import FAILED, CliError
 from popagent_cli.printing import as_json_option, duration, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
+from popagent_cli.secret_input import given_secret, secret_option
 from popagent_kit.settings import command
 from popagent_proto.chat.hooks import HookEvent
 
@@ -19,12 +20,8 @@ EXAMPLE: Final = """hooks patch ID '{"enabled":false}'"""
 EVENTS: Final[tuple[str, ...]] = get_args(HookEvent)
 
 hook_argument = click.argument("hook", type=ID)
-# Never an argument: other users of the machine could read it there, and the shell would keep it.
-secret_option = click.option(
-    "--secret",
-    "secret_from",
-    type=click.Choice(["ask", "stdin", "none"]),
-    help="What requests are signed with: asked without showing it, the first line of standard input, or nothing.",
+signed_with = secret_option(
+    "--secret", "What requests are signed with: asked without showing it, the first line of standard input, or nothing."
 )
 
 
@@ -75,7 +72,7 @@ def list_hooks(client: Client, as_json: bool) -> None:
 @click.option("--timeout-ms", type=int, help="Milliseconds; by default 5,000.")
 @click.option("--on-failure", type=click.Choice(["allow", "block"]), help="What a failure means; by default block.")
 @click.option("--order", type=int, help="The lowest runs first; by default 100.")
-@secret_option
+@signed_with
 @as_json_option
 @with_client
 def add(
@@ -105,7 +102,7 @@ def add(
     place = {"url": url} if url is not None else {"kind": "command", "argv": list(program)}
     more = {"matcher": matcher, "timeoutMs": timeout_ms, "onFailure": on_failure, "orderIndex": order}
     given = {field: value for field, value in more.items() if value is not None}
-    body = {"name": name, "event": event, **place, **given, **_secret(secret_from)}
+    body = {"name": name, "event": event, **place, **given, **given_secret("secret", secret_from)}
     made = client.send("POST", "/api/hooks", body)
     if as_json:
         print_json(made)
@@ -117,7 +114,7 @@ def add(
 @hooks.command()
 @hook_argument
 @click.argument("changes", required=False)
-@secret_option
+@signed_with
 @as_json_option
 @with_client
 def patch(client: Client, hook: str, changes: str | None, secret_from: str | None, as_json: bool) -> None:
@@ -128,7 +125,7 @@ def patch(client: Client, hook: str, changes: str | None, secret_from: str | Non
     \b
       popagent hooks patch ID '{"enabled":false}'
     """
-    wanted = {**(parsed_changes(changes, EXAMPLE) if changes else {}), **_secret(secret_from)}
+    wanted = {**(parsed_changes(changes, EXAMPLE) if changes else {}), **given_secret("secret", secret_from)}
     if not wanted:
         raise CliError(f"Say what to change: {command(EXAMPLE)}")
     before = _find(client, hook)
@@ -200,15 +197,3 @@ def _find(client: Client, hook_id: str) -> dict[str, Any]:
     if found is None:
         raise CliError(f"There is no hook {hook_id}. `{command('hooks')}` lists them.")
     return found
-
-
-def _secret(source: str | None) -> dict[str, str | None]:
-    match source:
-        case "ask":
-            return {"secret": click.prompt("Secret", hide_input=True)}
-        case "stdin":
-            return {"secret": sys.stdin.readline().strip()}
-        case "none":
-            return {"secret": None}
-        case _:
-            return {}

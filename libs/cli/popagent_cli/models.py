@@ -11,6 +11,7 @@ from popagent_cli.client import Client, with_client
 from popagent_cli.errors import FAILED
 from popagent_cli.printing import as_json_option, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
+from popagent_cli.secret_input import given_secret, secret_option
 from popagent_kit.settings import command
 
 CONNECTION = "/api/models/connection"
@@ -21,12 +22,9 @@ SOURCES = {
     "none": "nothing is connected",
 }
 
-# Never an argument: other users of the machine could read it there, and the shell would keep it.
-key_option = click.option(
+key_option = secret_option(
     "--key",
-    "key_from",
-    type=click.Choice(["ask", "stdin", "none"]),
-    help="Where the key comes from: asked without showing it, the first line of standard input, or none is wanted.",
+    "Where the key comes from: asked without showing it, the first line of standard input, or none is wanted.",
 )
 
 
@@ -77,9 +75,9 @@ def connection(client: Client, as_json: bool) -> None:
 @key_option
 @as_json_option
 @with_client
-def connect(client: Client, url: str, key_from: str | None, as_json: bool) -> None:
+def connect(client: Client, url: str, secret_from: str | None, as_json: bool) -> None:
     """Use the model server at URL from the next run on; without --key the stored key stays."""
-    body = {"url": url, **_key(key_from)}
+    body = {"url": url, **given_secret("key", secret_from)}
     revision = client.get(CONNECTION)["revision"]
     saved = client.send("PUT", CONNECTION, {"revision": revision, **body})
     _show(saved, as_json)
@@ -101,9 +99,9 @@ def disconnect(client: Client, as_json: bool) -> None:
 @key_option
 @as_json_option
 @with_client
-def test(client: Client, url: str, model: str | None, key_from: str | None, as_json: bool) -> None:
+def test(client: Client, url: str, model: str | None, secret_from: str | None, as_json: bool) -> None:
     """Try a model server; nothing is stored. Exit code 1 when it does not answer."""
-    body = {"url": url, **({"model": model} if model else {}), **_key(key_from)}
+    body = {"url": url, **({"model": model} if model else {}), **given_secret("key", secret_from)}
     found = client.send("POST", f"{CONNECTION}/test", body)
     if as_json:
         print_json(found)
@@ -136,18 +134,6 @@ def detect(client: Client, as_json: bool) -> None:
         return
     print_table(["SERVER", "URL", "MODELS"], rows, flexible=2)
     note(f"Use one: {command('models connect URL')}")
-
-
-def _key(source: str | None) -> dict[str, str | None]:
-    match source:
-        case "ask":
-            return {"key": click.prompt("Key", hide_input=True)}
-        case "stdin":
-            return {"key": sys.stdin.readline().strip()}
-        case "none":
-            return {"key": None}
-        case _:
-            return {}
 
 
 def _show(view: dict[str, Any], as_json: bool) -> None:
