@@ -10,7 +10,7 @@ import click
 from popagent_cli.changes import parsed_changes, tell_changes
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.errors import FAILED, CliError
-from popagent_cli.printing import as_json_option, duration, note, print_json, print_table
+from popagent_cli.printing import as_json_option, duration, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.secret_input import given_secret, secret_option
 from popagent_kit.settings import command
@@ -145,10 +145,7 @@ def patch(client: Client, hook: str, changes: str | None, secret_from: str | Non
 def delete(client: Client, hook: str, as_json: bool) -> None:
     """Delete a hook; what it did stays in the audit."""
     gone = client.send("DELETE", f"/api/hooks/{hook}")
-    if as_json:
-        print_json(gone)
-    else:
-        click.echo(f"{hook} is deleted")
+    tell(gone, f"{hook} is deleted", as_json=as_json)
 
 
 @hooks.command()

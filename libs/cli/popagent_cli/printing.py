@@ -24,6 +24,14 @@ def print_json(value: Any) -> None:
     click.echo(safe_json(json.dumps(value).decode()))
 
 
+def tell(answer: Any, sentence: str, *, as_json: bool) -> None:
+    """Print what was done as a sentence, or the answer itself where JSON was asked for."""
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(sentence)
+
+
 def note(text: str) -> None:
     """Tell something about the result, on standard error, dimmed on a terminal."""
     click.echo(dim(text, sys.stderr), err=True)

@@ -9,7 +9,7 @@ import click
 
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.errors import CliError
-from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
+from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.transcript import NAMES, as_markdown
 from popagent_cli.workspaces import find_workspace
@@ -83,7 +83,7 @@ def new(client: Client, session_id: str | None, title: str | None, workspace: st
     if workspace:
         body["workspaceId"] = find_workspace(client, workspace)["id"]
     made = client.send("POST", "/api/sessions", {key: value for key, value in body.items() if value is not None})
-    _show_changed(made, as_json, made["id"])
+    tell(made, made["id"], as_json=as_json)
 
 
 @sessions.command()
@@ -141,7 +141,7 @@ def find(client: Client, session: str, words: tuple[str, ...], limit: int, as_js
 def rename(client: Client, session: str, title: str, as_json: bool) -> None:
     """Give a session a title."""
     view = _patch(client, session, {"title": title})
-    _show_changed(view, as_json, f"{session} is now called {one_safe_line(view['title'])}")
+    tell(view, f"{session} is now called {one_safe_line(view['title'])}", as_json=as_json)
 
 
 @sessions.command()
@@ -150,7 +150,7 @@ def rename(client: Client, session: str, title: str, as_json: bool) -> None:
 @with_client
 def archive(client: Client, session: str, as_json: bool) -> None:
     """Put a session away; `restore` brings it back."""
-    _show_changed(_patch(client, session, {"archived": True}), as_json, f"{session} is archived")
+    tell(_patch(client, session, {"archived": True}), f"{session} is archived", as_json=as_json)
 
 
 @sessions.command()
@@ -159,7 +159,7 @@ def archive(client: Client, session: str, as_json: bool) -> None:
 @with_client
 def restore(client: Client, session: str, as_json: bool) -> None:
     """Bring an archived session back."""
-    _show_changed(_patch(client, session, {"archived": False}), as_json, f"{session} is back")
+    tell(_patch(client, session, {"archived": False}), f"{session} is back", as_json=as_json)
 
 
 @sessions.command()
@@ -174,7 +174,7 @@ def shorten(client: Client, session: str, keep: int, as_json: bool) -> None:
         raise CliError(f"The session has {len(messages)} messages; --keep must be smaller.")
     body = {"revision": view["revision"], "messages": [{"id": message["id"]} for message in messages[:keep]]}
     shortened = client.send("PUT", f"/api/sessions/{session}", body)
-    _show_changed(shortened, as_json, f"{session} now ends after message {keep} of {len(messages)}")
+    tell(shortened, f"{session} now ends after message {keep} of {len(messages)}", as_json=as_json)
 
 
 @sessions.command()
@@ -186,7 +186,7 @@ def branch(client: Client, session: str, message: str, as_json: bool) -> None:
     """Show the branch through a message, down to its newest end; `show --json` names the siblings of each message."""
     revision = client.get(f"/api/sessions/{session}", limit=1)["revision"]
     view = client.send("PUT", f"/api/sessions/{session}/head", {"revision": revision, "messageId": message})
-    _show_changed(view, as_json, f"{session} now shows the branch through {message}")
+    tell(view, f"{session} now shows the branch through {message}", as_json=as_json)
 
 
 @sessions.command()
@@ -200,7 +200,7 @@ def delete(client: Client, session: str, yes: bool, as_json: bool) -> None:
         title = one_safe_line(client.get(f"/api/sessions/{session}", limit=1)["title"], 60)
         if not click.confirm(f"Delete “{title}” for good?", err=True):
             raise CliError("Nothing was deleted.")
-    _show_changed(client.send("DELETE", f"/api/sessions/{session}"), as_json, f"{session} is deleted")
+    tell(client.send("DELETE", f"/api/sessions/{session}"), f"{session} is deleted", as_json=as_json)
 
 
 def _all_messages(client: Client, session: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -219,10 +219,3 @@ def _patch(client: Client, session: str, change: dict[str, Any]) -> dict[str, An
     revision = client.get(f"/api/sessions/{session}", limit=1)["revision"]
     changed: dict[str, Any] = client.send("PATCH", f"/api/sessions/{session}", {"revision": revision, **change})
     return changed
-
-
-def _show_changed(view: dict[str, Any], as_json: bool, sentence: str) -> None:
-    if as_json:
-        print_json(view)
-    else:
-        click.echo(sentence)

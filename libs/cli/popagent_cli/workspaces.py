@@ -12,7 +12,7 @@ import click
 
 from popagent_cli.client import Client, with_client
 from popagent_cli.errors import CliError, RefusedError
-from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
+from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit.settings import command, home_folder
 from popagent_local import cloning
@@ -102,11 +102,8 @@ def add(client: Client, path: str, name: str | None, folder: str | None, as_json
         raise CliError("--folder says where a URL is cloned to; a path is registered where it is.")
     else:
         made = _registered(client, path, name)
-    if as_json:
-        print_json(made)
-    else:
-        use = command(f"chat --workspace {made['id']}")
-        click.echo(f"{one_safe_line(made['name'])} is registered; use it: {use}")
+    use = command(f"chat --workspace {made['id']}")
+    tell(made, f"{one_safe_line(made['name'])} is registered; use it: {use}", as_json=as_json)
 
 
 @workspace.command()
@@ -119,10 +116,7 @@ def rename(client: Client, workspace: str, name: str, as_json: bool) -> None:
     found = find_workspace(client, workspace)
     body = {"revision": found["revision"], "name": name}
     renamed = client.send("PATCH", f"/api/workspaces/{found['id']}", body)
-    if as_json:
-        print_json(renamed)
-    else:
-        click.echo(f"{found['id']} is now called {one_safe_line(renamed['name'])}")
+    tell(renamed, f"{found['id']} is now called {one_safe_line(renamed['name'])}", as_json=as_json)
 
 
 @workspace.command()
@@ -133,10 +127,8 @@ def delete(client: Client, workspace: str, as_json: bool) -> None:
     """Forget a workspace that no session works in; its folder stays where it is."""
     found = find_workspace(client, workspace)
     gone = client.send("DELETE", f"/api/workspaces/{found['id']}")
-    if as_json:
-        print_json(gone)
-    else:
-        click.echo(f"{one_safe_line(found['name'])} is forgotten; its folder {one_safe_line(found['path'])} stays")
+    forgotten = f"{one_safe_line(found['name'])} is forgotten; its folder {one_safe_line(found['path'])} stays"
+    tell(gone, forgotten, as_json=as_json)
 
 
 @workspace.command()
