@@ -8,6 +8,7 @@ from popagent_cli.catalogue import COMMANDS
 from popagent_cli.main import main
 from popagent_cli.routes import VERBS
 from popagent_gateway.api import make_api
+from popagent_gateway.streams.topics import TOPICS, parse_topics
 from popagent_local.commands import local
 from popagent_uistream import chunks as c
 
@@ -85,6 +86,14 @@ def test_the_verb_of_a_route_really_asks_it(route: tuple[str, str], verb: str, p
 
     assert verb in [asked.verb for asked in peer.asked if asked.method == route[0]]
     assert verb == "events" or result.exit_code == 0, result.output
+
+
+def test_events_are_followed_of_every_topic_unless_some_are_named(peer: Peer, run: Run) -> None:
+    peer.answers["events"] = lambda _: None if len(peer.asked) == 1 else ({"error": "no", "code": "x"}, 401)
+
+    run("events")
+
+    assert parse_topics(peer.asked[0].query["topics"]) == set(TOPICS)
 
 
 def test_the_catalogue_says_what_the_commands_say_and_knows_every_local_one() -> None:
