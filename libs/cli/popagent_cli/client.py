@@ -22,7 +22,7 @@ from popagent_kit.settings import command
 P = ParamSpec("P")
 
 CONNECT_TIMEOUT_S: Final = 5.0
-# The slowest route, deleting what runs, takes up to 15 s.
+# The slowest route, trying a hook, takes up to 18 s.
 ANSWER_TIMEOUT_S: Final = 30.0
 PAGE: Final = 200
 
