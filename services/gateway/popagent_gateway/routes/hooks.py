@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import SecretStr
 
 from popagent_gateway.asking import Bus, CommandId, PathId
 from popagent_gateway.bodies import JsonRoute
 from popagent_gateway.paging import HookRunPage
-from popagent_kit import sealing
+from popagent_gateway.sealed import sealed_field
 from popagent_proto.chat.hooks import (
     HOOK_SECRET_PURPOSE,
     CreateHook,
@@ -26,7 +25,6 @@ from popagent_proto.chat.hooks import (
     TryHook,
     UpdateHook,
 )
-from popagent_proto.chat.secrets import GetSealingKey
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.http import CreateHookBody, PatchHookBody
 
@@ -43,7 +41,7 @@ async def list_hooks(bus: Bus) -> HookList:
 async def create_hook(bus: Bus, body: CreateHookBody, command_id: CommandId) -> HookView:
     """Create a hook; its secret is sealed here and opened by its keeper alone."""
     fields = HookFields(**body.model_dump(exclude_unset=True, exclude={"secret"}))
-    secret = {} if body.secret is None else {"sealed_secret": await _sealed(bus, body.secret)}
+    secret = await sealed_field(bus, body, "secret", HOOK_SECRET_PURPOSE)
     return await bus.ask(CreateHook(command_id=command_id, fields=fields, **secret))
 
 
@@ -51,9 +49,7 @@ async def create_hook(bus: Bus, body: CreateHookBody, command_id: CommandId) -> 
 async def update_hook(bus: Bus, id: PathId, body: PatchHookBody, command_id: CommandId) -> HookView:  # noqa: A002
     """Change a hook; runs that begin now use it as it is then."""
     changes = HookChanges(**body.model_dump(exclude_unset=True, exclude={"secret"}))
-    secret: dict[str, Any] = {}
-    if "secret" in body.model_fields_set:
-        secret["sealed_secret"] = None if body.secret is None else await _sealed(bus, body.secret)
+    secret = await sealed_field(bus, body, "secret", HOOK_SECRET_PURPOSE)
     return await bus.ask(UpdateHook(command_id=command_id, hook_id=id, changes=changes, **secret))
 
 
@@ -73,8 +69,3 @@ async def try_hook(bus: Bus, id: PathId) -> HookTrialView:  # noqa: A002
 async def list_runs(bus: Bus, id: PathId, page: Annotated[HookRunPage, Query()]) -> HookRunList:  # noqa: A002
     """List what hooks did in a session, in the order in which they ran."""
     return await bus.ask(ListHookRuns(session_id=id, **page.model_dump()))
-
-
-async def _sealed(bus: Bus, secret: SecretStr) -> str:
-    owner = await bus.ask(GetSealingKey())
-    return sealing.sealed(owner.public_key, secret.get_secret_value(), HOOK_SECRET_PURPOSE)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from pydantic import SecretStr
 
 from popagent_gateway.asking import Bus, CommandId
 from popagent_gateway.bodies import JsonRoute
-from popagent_kit import sealing
+from popagent_gateway.sealed import sealed_field
 from popagent_proto.chat.models import (
     AskModelConnection,
     ConnectionTestView,
@@ -20,7 +19,7 @@ from popagent_proto.chat.models import (
     ModelsView,
     PutModelConnection,
 )
-from popagent_proto.chat.secrets import MODEL_KEY_PURPOSE, GetSealingKey
+from popagent_proto.chat.secrets import MODEL_KEY_PURPOSE
 from popagent_proto.http import ModelConnectionBody, ModelConnectionTestBody
 
 router = APIRouter(prefix="/api/models", tags=["models"], route_class=JsonRoute)
@@ -41,7 +40,7 @@ async def get_connection(bus: Bus) -> ModelConnectionView:
 @router.put("/connection")
 async def put_connection(bus: Bus, body: ModelConnectionBody, command_id: CommandId) -> ModelConnectionView:
     """Save a model server for the next run; its key is sealed here and opened by its keeper alone."""
-    fields = await _sealed(bus, body, body.key)
+    fields = await sealed_field(bus, body, "key", MODEL_KEY_PURPOSE)
     return await bus.ask(PutModelConnection(command_id=command_id, revision=body.revision, url=body.url, **fields))
 
 
@@ -54,7 +53,7 @@ async def drop_connection(bus: Bus, command_id: CommandId) -> ModelConnectionVie
 @router.post("/connection/test")
 async def test_connection(bus: Bus, body: ModelConnectionTestBody) -> ConnectionTestView:
     """Ask a server for its models and a few words, for up to 14 s; nothing is stored."""
-    fields = await _sealed(bus, body, body.key)
+    fields = await sealed_field(bus, body, "key", MODEL_KEY_PURPOSE)
     if body.model is not None:
         fields["model"] = body.model
     return await bus.ask(AskModelConnection(url=body.url, **fields))
@@ -66,15 +65,3 @@ async def detect_servers(bus: Bus, request: Request) -> DetectedServers:
     address = request.scope.get("server")
     ours = {*request.app.state.own_ports, *([address[1]] if address and address[1] else [])}
     return await bus.ask(DetectModelServers(own_ports=sorted(ours)))
-
-
-async def _sealed(
-    bus: Bus, body: ModelConnectionBody | ModelConnectionTestBody, key: SecretStr | None
-) -> dict[str, str | None]:
-    """Return the key as it may travel; absent stays absent, null stays null."""
-    if "key" not in body.model_fields_set:
-        return {}
-    if key is None:
-        return {"sealed_key": None}
-    owner = await bus.ask(GetSealingKey())
-    return {"sealed_key": sealing.sealed(owner.public_key, key.get_secret_value(), MODEL_KEY_PURPOSE)}
