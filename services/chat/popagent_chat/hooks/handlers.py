@@ -10,6 +10,7 @@ from popagent_chat.hooks import store
 from popagent_chat.hooks.content import bounded
 from popagent_chat.hooks.origins import checked_url
 from popagent_chat.hooks.rules import checked_matcher, checked_on_failure
+from popagent_chat.patches import given_fields
 from popagent_chat.secrets import store as secrets
 from popagent_chat.sessions import store as sessions
 from popagent_chat.sessions.handlers import SessionNotFoundError
@@ -92,20 +93,7 @@ async def create_hook(deps: ChatDeps, command: CreateHook) -> HookView:
             return stored
         if await store.COUNT.value(conn) >= MOST_HOOKS:
             raise TooManyHooksError
-        await store.INSERT.run(
-            conn,
-            command.command_id,
-            fields.name,
-            fields.event,
-            fields.matcher,
-            fields.kind,
-            fields.url,
-            fields.argv,
-            fields.timeout_ms,
-            fields.on_failure,
-            fields.order_index,
-            fields.enabled,
-        )
+        await store.INSERT.run(conn, command.command_id, *store.columns_of(fields))
         if command.sealed_secret is not None:
             await _keep_secret(deps, conn, command.command_id, command.sealed_secret)
         return await _told(deps, conn, command.command_id)
@@ -114,11 +102,7 @@ async def create_hook(deps: ChatDeps, command: CreateHook) -> HookView:
 @handlers.answers(UpdateHook)
 async def update_hook(deps: ChatDeps, command: UpdateHook) -> HookView:
     """Change the given fields; what comes of it must be a hook again."""
-    changes = command.changes.model_dump(exclude_unset=True, exclude={"revision"})
-    for name, value in changes.items():
-        if value is None:
-            wire_name = type(command.changes).model_fields[name].alias or name
-            raise InvalidInputError(f"{wire_name} cannot be null", field=wire_name)
+    changes = given_fields(command.changes, nullable=())
     async with deps.outbox.transaction() as conn:
         stored = await store.LOCK.first(conn, command.hook_id)
         if stored is None:
@@ -126,20 +110,7 @@ async def update_hook(deps: ChatDeps, command: UpdateHook) -> HookView:
         if stored.revision != command.changes.revision:
             raise RevisionConflictError(extra={"hook": stored.wire()})
         fields = await _checked(deps, _merged(stored, changes), command.sealed_secret)
-        await store.UPDATE.run(
-            conn,
-            stored.id,
-            fields.name,
-            fields.event,
-            fields.matcher,
-            fields.kind,
-            fields.url,
-            fields.argv,
-            fields.timeout_ms,
-            fields.on_failure,
-            fields.order_index,
-            fields.enabled,
-        )
+        await store.UPDATE.run(conn, stored.id, *store.columns_of(fields))
         if command.sealed_secret is not None:
             await _keep_secret(deps, conn, stored.id, command.sealed_secret)
         elif "sealed_secret" in command.model_fields_set:

@@ -7,7 +7,16 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from popagent_db.query import Query
-from popagent_proto.chat.hooks import HookDecision, HookEvent, HookKind, HookRunView, HookStatus, HookView, OnFailure
+from popagent_proto.chat.hooks import (
+    HookDecision,
+    HookEvent,
+    HookFields,
+    HookKind,
+    HookRunView,
+    HookStatus,
+    HookView,
+    OnFailure,
+)
 
 # Where the secrets of hooks lie; each has the id of its hook for a name.
 RESOURCE: Final = "hooks"
@@ -81,6 +90,23 @@ UPDATE: Final = Query(
     where id = $1
     """,
 )
+
+
+def columns_of(fields: HookFields) -> tuple[object, ...]:
+    """Return what INSERT and UPDATE store, behind the id."""
+    return (
+        fields.name,
+        fields.event,
+        fields.matcher,
+        fields.kind,
+        fields.url,
+        fields.argv,
+        fields.timeout_ms,
+        fields.on_failure,
+        fields.order_index,
+        fields.enabled,
+    )
+
 
 DELETE: Final = Query(int, "delete from hooks where id = $1 returning revision")
 
