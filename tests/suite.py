@@ -32,8 +32,10 @@ from tests.talk import Talk
 
 START_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 90.0
+COMMAND_TIMEOUT_S: Final = 60.0
 POLL_S: Final = 0.02
 KEY: Final = "key-of-the-test-suite"
+COMMAND_LINE: Final = "from popagent_cli.main import main; main()"
 POSTGRES: Final = PROGRAM_NAMES["application"]
 POSTGRES_TRACES: Final = PROGRAM_NAMES["observability"]
 SERVICES: Final = tuple(row.name for row in LOCAL_SERVICES)
@@ -277,6 +279,25 @@ class Suite:
     def talk(self, base_url: str | None = None) -> Talk:
         """Return a client of the door, or of a second gateway; use it with `async with`."""
         return Talk(base_url or self.base_url, self.key)
+
+    def popagent(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line against this suite.
+
+        Raises:
+            SuiteError: It failed; the message holds what it said.
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", COMMAND_LINE, "--url", self.base_url, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_S,
+            check=False,
+            env=self.environment(),
+        )
+        if done.returncode != 0:
+            raise SuiteError(f"popagent {' '.join(words)} ended with {done.returncode}\n{done.stderr}")
+        return done
 
     def log(self, name: str) -> str:
         """Return the whole log of a program."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,11 +10,9 @@ import pytest
 
 from popagent_kit import json
 from popagent_testing.model_server import Reply, ScriptedCall
-from tests.suite import KEY, Suite
+from tests.suite import Suite
 
 pytestmark = pytest.mark.full
-
-COMMAND_LINE = "from popagent_cli.main import main; main()"
 
 
 class Guard(BaseHTTPRequestHandler):
@@ -32,30 +28,20 @@ class Guard(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def typed(suite: Suite, *words: str) -> str:
-    env = suite.environment() | {"POPAGENT_URL": suite.base_url, "POPAGENT_API_KEY": KEY}
-    command = [sys.executable, "-c", COMMAND_LINE, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 async def test_a_hook_of_the_command_line_refuses_a_call_of_a_chat_and_stands_in_its_audit(tmp_path: Path) -> None:
     guard = ThreadingHTTPServer(("127.0.0.1", 0), Guard)
     Thread(target=guard.serve_forever, daemon=True).start()
     origin = f"http://127.0.0.1:{guard.server_port}"
     try:
         with Suite(tmp_path, env={"POPAGENT_HOOK_ORIGINS": origin}) as suite:
-            made = json.loads(
-                typed(suite, "hooks", "add", "Guard", "--event", "PreToolUse", "--to", f"{origin}/", "--json")
-            )
-            tried = typed(suite, "hooks", "test", made["id"])
+            added = suite.popagent("hooks", "add", "Guard", "--event", "PreToolUse", "--to", f"{origin}/", "--json")
+            tried = suite.popagent("hooks", "test", json.loads(added.stdout)["id"]).stdout
             suite.model.script(
                 Reply(tool_calls=(ScriptedCall("read", '{"path": "README.md"}'),)), Reply(text="I may not.")
             )
             async with suite.talk() as talk:
                 answer = await talk.chat("Read it.", "guarded")
-            runs = typed(suite, "hooks", "runs", "guarded")
+            runs = suite.popagent("hooks", "runs", "guarded").stdout
     finally:
         guard.shutdown()
         guard.server_close()

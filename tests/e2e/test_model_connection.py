@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from tests.suite import KEY, Suite
 pytestmark = pytest.mark.full
 
 MODEL_KEY = "sk-of-a-person-7f3a"
-COMMAND_LINE = "from popagent_cli.main import main; main()"
 CONNECTION = "/api/models/connection"
 
 
@@ -39,20 +36,6 @@ def is_back(suite: Suite) -> bool:
     return row.restarts == 1 and row.state == "ready"
 
 
-def popagent(suite: Suite, *arguments: str, stdin: str = "") -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND_LINE, "--url", suite.base_url, *arguments, "--json"],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=suite.environment(),
-        check=True,
-    )
-    assert MODEL_KEY not in done.stdout + done.stderr
-    return json.loads(done.stdout.encode())  # type: ignore[no-any-return]
-
-
 async def test_a_server_is_tried_saved_used_and_kept_over_a_kill(tmp_path: Path) -> None:
     nothing = {"POPAGENT_MODEL_URL": "", "POPAGENT_CACHE": str(tmp_path / "empty")}
     with ModelServer(key=MODEL_KEY) as model, Suite(tmp_path, env=nothing) as suite:
@@ -68,7 +51,7 @@ async def test_a_server_is_tried_saved_used_and_kept_over_a_kill(tmp_path: Path)
             answered = await said(http, "hello again")
             suite.kill("chat")
             await asyncio.to_thread(suite.wait, lambda: is_back(suite), "chat is back", 60)
-            shown = await asyncio.to_thread(popagent, suite, "models", "connection")
+            told = await asyncio.to_thread(suite.popagent, "models", "connection", "--json")
             after_kill = await said(http, "hello once more")
             after = (await http.get("/api/health")).json()
         written = "".join(path.read_text(errors="replace") for path in (suite.home / "logs").glob("*.log"))
@@ -80,8 +63,9 @@ async def test_a_server_is_tried_saved_used_and_kept_over_a_kill(tmp_path: Path)
     assert (tried.json()["class"], tried.json()["answeredBy"]) == ("ok", "scripted-model")
     assert (saved["source"], saved["keyHint"], saved["lastError"]) == ("page", "7f3a", None)
     assert "again" in answered
+    shown = json.loads(told.stdout)
     assert (shown["source"], shown["keyHint"]) == ("page", "7f3a")
     assert "once" in after_kill
     assert after["checks"]["model"] == "ok"
     assert after["details"]["model"] == f"scripted-model, at 127.0.0.1:{model.port}"
-    assert MODEL_KEY not in written + tried.text
+    assert MODEL_KEY not in written + tried.text + told.stdout + told.stderr
