@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from popagent_agent.messages import UIMessage
+from popagent_agent.messages import UIMessage, steps_of, visible_text
 from popagent_agent.normalise import normalised
 from popagent_agent.prompt import Segment, Stability
 from popagent_agent.run_context import AgentProfile, RunContext
@@ -36,7 +36,11 @@ class Said:
 
 def context_slice(messages: Iterable[UIMessage], most: int) -> list[Said]:
     """Return the newest `most` messages that say something, up to the last one of the person."""
-    said = [Said(message["role"], _text(message)) for message in messages if message["role"] in ROLES]
+    said = [
+        Said(message["role"], normalised(visible_text(message["parts"])).strip())
+        for message in messages
+        if message["role"] in ROLES
+    ]
     tail = [each for each in said if each.text][-most:] if most else []
     while tail and tail[-1].role == "assistant":
         tail.pop()
@@ -93,13 +97,7 @@ def capped_steps(asked: int | None, settings: AgentRuntimeView) -> int:
 
 def last_text(parts: Sequence[Mapping[str, Any]]) -> str:
     """Return what the last step that says something says; what was said on the way to it stays behind."""
-    steps: list[list[str]] = [[]]
-    for part in parts:
-        if part["type"] == "step-start":
-            steps.append([])
-        elif part["type"] == "text" and part["text"].strip():
-            steps[-1].append(part["text"])
-    return "\n\n".join(next((step for step in reversed(steps) if step), []))
+    return next((text for step in reversed(steps_of(parts)) if (text := visible_text(step))), "")
 
 
 def bounded_result(text: str, settings: AgentRuntimeView) -> str:
@@ -107,8 +105,3 @@ def bounded_result(text: str, settings: AgentRuntimeView) -> str:
     text = redact(text.strip())
     most = settings.delegation_result_characters
     return text if len(text) <= most else f"{text[:most].rstrip()}\n\n{settings.delegation_truncation_text}"
-
-
-def _text(message: UIMessage) -> str:
-    texts = [part["text"] for part in message["parts"] if part["type"] == "text" and part["text"].strip()]
-    return normalised("\n\n".join(texts)).strip()

@@ -43,15 +43,23 @@ def assistant_messages(parts: Iterable[Mapping[str, Any]], output_tokens: int) -
 
     Reasoning, sources and data parts are left out; outputs are cut to `output_tokens`.
     """
-    messages: list[ChatMessage] = []
-    step: list[Mapping[str, Any]] = []
+    return [message for step in steps_of(parts) for message in _step_messages(step, output_tokens)]
+
+
+def steps_of(parts: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Return the parts of a message step by step, without the marks between them."""
+    steps: list[list[Mapping[str, Any]]] = [[]]
     for part in parts:
         if part["type"] == "step-start":
-            messages += _step_messages(step, output_tokens)
-            step = []
+            steps.append([])
         else:
-            step.append(part)
-    return messages + _step_messages(step, output_tokens)
+            steps[-1].append(part)
+    return steps
+
+
+def visible_text(parts: Iterable[Mapping[str, Any]]) -> str:
+    """Return the texts of the parts that say something, as one."""
+    return "\n\n".join(part["text"] for part in parts if part["type"] == "text" and part["text"].strip())
 
 
 def is_tool_part(part: Mapping[str, Any]) -> bool:
@@ -97,7 +105,7 @@ def call_result(part: Mapping[str, Any]) -> str:
 
 
 def _step_messages(parts: list[Mapping[str, Any]], output_tokens: int) -> list[ChatMessage]:
-    text = "\n\n".join(part["text"] for part in parts if part["type"] == "text" and part["text"].strip())
+    text = visible_text(parts)
     calls = [part for part in parts if is_tool_part(part)]
     if not text and not calls:
         return []
