@@ -8,6 +8,7 @@ from pydantic import Field
 
 from popagent_kit.ids import Id
 from popagent_proto.base import Moment, Sparse, View
+from popagent_proto.common import TurnEnd
 
 # In the provider metadata of the text part that says why an answer failed: the same sentence as `error.text`.
 FAILURE: Final[dict[str, dict[str, Any]]] = {"popagent": {"failure": True}}
@@ -41,7 +42,7 @@ class MessageMetadata(Sparse):
     trace_id: str | None = None
     created_at: Moment | None = Field(default=None, description="When the turn began, or the person wrote.")
     model: str | None = None
-    state: Literal["completed", "stopped", "failed", "interrupted"] | None = None
+    state: TurnEnd | None = None
     duration_ms: int | None = Field(default=None, description="From the request to the stored end.")
     end_reason: Literal["stop", "length", "content-filter", "error", "stopped", "interrupted"] | None = None
     error: MessageError | None = Field(default=None, description="Of a failed or interrupted answer.")

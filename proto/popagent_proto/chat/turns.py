@@ -10,10 +10,11 @@ from popagent_kit.errors import NotFoundError
 from popagent_kit.ids import Id
 from popagent_proto.base import Command, Event, Query, Text, View, Wire
 from popagent_proto.chat.sessions import SessionSummary
+from popagent_proto.common import TurnEnd
 
 MESSAGE_CHARACTERS = 200_000
 SEEN_MESSAGES = 20
-TurnState = Literal["queued", "running", "completed", "stopped", "failed", "interrupted"]
+TurnState = Literal["queued", "running", TurnEnd]
 Trigger = Literal["submit-message", "regenerate-message"]
 ModelId = Annotated[Text, Field(min_length=1, max_length=200)]
 

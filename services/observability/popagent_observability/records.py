@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 from popagent_bus.consuming import PoisonError
 from popagent_kit import json
 from popagent_kit.errors import MalformedJsonError
 from popagent_kit.ids import is_client_id
 from popagent_observability.bounds import plain, plain_attributes, plain_value
+from popagent_proto.common import TurnEnd
 from popagent_telemetry import metrics
 
 TRACE_ID: Final = re.compile(r"\A(?!0{32})[0-9a-f]{32}\Z")
@@ -33,7 +34,7 @@ AHEAD: Final = timedelta(days=1)
 SESSION_KEYS: Final = ("popagent.session.id", "gen_ai.conversation.id")
 TURN_KEYS: Final = ("popagent.turn.id",)
 TURN_STATE: Final = "popagent.turn.state"
-TURN_STATES: Final = frozenset({"completed", "stopped", "failed", "interrupted"})
+TURN_ENDS: Final = frozenset(get_args(TurnEnd))
 # A person who stops a turn gets what they want.
 FAILED_TURNS: Final = frozenset({"failed", "interrupted"})
 # An agent's own span repeats the sum of its model calls.
@@ -283,7 +284,7 @@ def _failed(status: Any, attributes: dict[str, Any]) -> bool:
 
 def _turn_state(attributes: dict[str, Any]) -> str | None:
     state = attributes.get(TURN_STATE)
-    return state if isinstance(state, str) and state in TURN_STATES else None
+    return state if isinstance(state, str) and state in TURN_ENDS else None
 
 
 def _list(value: Any, most: int) -> bytes:
