@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from popagent_testing.repositories import Repository, served
+from popagent_testing.repositories import Repository, can_be_served, served
 
 from .conftest import Peer, Run, view
 
-HAS_DAEMON = (
-    shutil.which("git") is not None
-    and (
-        Path(subprocess.run(["git", "--exec-path"], capture_output=True, check=True).stdout.decode().strip())
-        / "git-daemon"
-    ).exists()
-)
-pytestmark = pytest.mark.skipif(not HAS_DAEMON, reason="there is no git daemon")
+pytestmark = pytest.mark.skipif(not can_be_served(), reason="there is no git daemon")
 
 
 @pytest.fixture

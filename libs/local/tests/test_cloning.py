@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,16 +9,9 @@ import pytest
 
 from popagent_kit.errors import ConflictError, InvalidInputError
 from popagent_local.cloning import CloneFailedError, clone, is_address, source_of
-from popagent_testing.repositories import Repository, served
+from popagent_testing.repositories import Repository, can_be_served, served
 
-HAS_DAEMON = (
-    shutil.which("git") is not None
-    and (
-        Path(subprocess.run(["git", "--exec-path"], capture_output=True, check=True).stdout.decode().strip())
-        / "git-daemon"
-    ).exists()
-)
-needs_daemon = pytest.mark.skipif(not HAS_DAEMON, reason="there is no git daemon")
+needs_daemon = pytest.mark.skipif(not can_be_served(), reason="there is no git daemon")
 
 
 @pytest.mark.parametrize(

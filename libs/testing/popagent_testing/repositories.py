@@ -71,6 +71,14 @@ class Repository:
         return self.git("rev-parse", "HEAD").strip()
 
 
+def can_be_served() -> bool:
+    """Tell whether the git of this machine came with its daemon."""
+    if shutil.which("git") is None:
+        return False
+    programs = subprocess.run(["git", "--exec-path"], capture_output=True, check=True).stdout.decode().strip()
+    return (Path(programs) / "git-daemon").exists()
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve the repositories below a folder on loopback; gives the address to put their path behind."""
