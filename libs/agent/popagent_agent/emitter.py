@@ -13,6 +13,7 @@ from popagent_uistream.state import StreamState
 
 # Sent to those who watch; the server alone keeps it with the message (SE-4).
 AGENT_ACTIVITY: Final = "agentActivity"
+ACTIVITY_PART: Final = f"data-{AGENT_ACTIVITY}"
 
 
 class Emitter:
@@ -21,7 +22,7 @@ class Emitter:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._state = StreamState()
-        self._reducer = MessageReducer(store_transient=(f"data-{AGENT_ACTIVITY}",))
+        self._reducer = MessageReducer(store_transient=(ACTIVITY_PART,))
         self._open: tuple[Literal["text", "reasoning"], str] | None = None
         self._opened = 0
         self._unsettled: dict[str, None] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from popagent_agent.delegation import Delegates, Specialists
-from popagent_agent.emitter import AGENT_ACTIVITY
+from popagent_agent.emitter import ACTIVITY_PART
 from popagent_agent.loop import TurnResult
 from popagent_agent.ports import DelegateThread
 from popagent_agent.run_context import AgentProfile
@@ -62,12 +62,12 @@ class Company:
     def activity(self) -> dict[str, dict[str, Any]]:
         """What the stored message tells of each delegation, by the id of the call."""
         assert self.result is not None, "the turn has not run"
-        return {part["id"]: part["data"] for part in self.result.parts if part["type"] == f"data-{AGENT_ACTIVITY}"}
+        return {part["id"]: part["data"] for part in self.result.parts if part["type"] == ACTIVITY_PART}
 
     @property
     def deltas(self) -> list[Chunk]:
         """What was sent of all delegations."""
-        return [chunk for chunk in self.turn.chunks if chunk["type"] == f"data-{AGENT_ACTIVITY}"]
+        return [chunk for chunk in self.turn.chunks if chunk["type"] == ACTIVITY_PART]
 
     @property
     def told(self) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from popagent_agent.activity import cut_off
-from popagent_agent.emitter import AGENT_ACTIVITY
+from popagent_agent.emitter import ACTIVITY_PART, AGENT_ACTIVITY
 from popagent_chat.turns.stream import TurnStream
 from popagent_proto.chat.messages import FAILURE
 from popagent_proto.chat.turns import TurnState
@@ -75,7 +75,7 @@ async def close_open(stream: TurnStream) -> None:
 def _is_running(part: Mapping[str, Any]) -> bool:
     """Tell whether it is the activity of a specialist that has not ended."""
     data = part.get("data")
-    return part["type"] == f"data-{AGENT_ACTIVITY}" and isinstance(data, dict) and data.get("state") == "running"
+    return part["type"] == ACTIVITY_PART and isinstance(data, dict) and data.get("state") == "running"
 
 
 async def _close(stream: TurnStream, ending: Chunk, metadata: dict[str, Any]) -> None:

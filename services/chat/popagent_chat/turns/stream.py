@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from popagent_agent.emitter import ACTIVITY_PART
 from popagent_bus.live import LivePublisher
 from popagent_uistream.chunks import Chunk, message_metadata
 from popagent_uistream.encode import encode
@@ -33,7 +34,7 @@ HOLD_S: Final = 0.1
 DELTA_CHARACTERS: Final = 64_000
 DELTAS: Final = {"text-delta": "delta", "reasoning-delta": "delta", "tool-input-delta": "inputTextDelta"}
 # Sent to those who watch and kept by the server alone (SE-4).
-TRANSIENT: Final = ("data-agentActivity",)
+TRANSIENT: Final = (ACTIVITY_PART,)
 ENDINGS: Final = frozenset({"finish", "abort", "error"})
 
 Checkpoint = Callable[[orjson.Fragment, int], Awaitable[None]]
