@@ -169,10 +169,11 @@ async def test_words_sent_into_a_dead_network_are_sent_once_or_given_back(
         await say(page, "before the cut")
         await ended(page)
 
-        # The page has also heard that the turn is over.
+        # The page has also heard that the turn is over: it offers to send.
         await expect(page.get_by_label("Running")).to_have_count(0)
-        cable.unplug()
         await composer(page).fill("into the dark")
+        await expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()
+        cable.unplug()
         await page.keyboard.press("Enter")
         await expect(page.get_by_text("Connection lost").first).to_be_visible()
         cable.plugged = True
