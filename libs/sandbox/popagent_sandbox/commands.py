@@ -13,7 +13,7 @@ from typing import Final
 
 from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError
 from popagent_sandbox.confined import Confined, ConfinementError, Ended
-from popagent_sandbox.confinement import confinement, plan_for
+from popagent_sandbox.confinement import confinement_found, plan_for
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.errors import PathMissingError, PathRefusedError
 from popagent_sandbox.grants import Grant, GrantRefusedError, Limits
@@ -141,7 +141,7 @@ class Commands:
             confined.kill("its run ended")
 
     async def _start(self, command: str) -> Confined:
-        found = confinement() if confinement.cache_info().currsize else await asyncio.to_thread(confinement)
+        found = await confinement_found()
         if found.program is None:
             raise ConfinementError(found.problem or "")
         _refuse_bad_text(command)

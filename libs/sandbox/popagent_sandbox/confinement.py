@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 import os
@@ -66,6 +67,11 @@ def confinement() -> Confinement:
     return Confinement(
         None, f"Commands cannot be confined here, so agents cannot run any ({complaints[0]}). {_advice()}."
     )
+
+
+async def confinement_found() -> Confinement:
+    """Return the same without holding up the event loop, in which only the first look would block."""
+    return confinement() if confinement.cache_info().currsize else await asyncio.to_thread(confinement)
 
 
 def confinement_problem() -> str | None:

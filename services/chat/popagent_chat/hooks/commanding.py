@@ -13,7 +13,7 @@ from typing import Final
 
 from popagent_chat.hooks.failure import HookFailedError
 from popagent_sandbox.confined import Confined
-from popagent_sandbox.confinement import Confinement, confinement, plan_for
+from popagent_sandbox.confinement import confinement_found, plan_for
 from popagent_sandbox.grants import Grant, Limits, Mount
 from popagent_sandbox.hidden import Hidden
 
@@ -55,7 +55,7 @@ class HookCommands:
             return "POPAGENT_HOOK_FOLDER and the workspace root overlap, where agents may write. Choose another folder."
         if not self.folder.is_dir():
             return "The folder that POPAGENT_HOOK_FOLDER names is not there."
-        return (await _found()).problem
+        return (await confinement_found()).problem
 
     async def printed(self, argv: Sequence[str], event: bytes) -> str:
         """Return what the program printed, both of its streams; cancelling this ends all of its processes.
@@ -65,7 +65,7 @@ class HookCommands:
             ConfinementError: It could not be confined, so it was not run.
         """
         problem = await self.problem()
-        program = (await _found()).program
+        program = (await confinement_found()).program
         if problem is not None or program is None or self.folder is None:
             raise HookFailedError(f"cannot be run. {problem}")
         async with self._at_once:
@@ -103,8 +103,3 @@ class HookCommands:
 
 def _overlap(one: Path, other: Path) -> bool:
     return one.is_relative_to(other) or other.is_relative_to(one)
-
-
-async def _found() -> Confinement:
-    # The first look confines a command, and blocks for it.
-    return confinement() if confinement.cache_info().currsize else await asyncio.to_thread(confinement)
