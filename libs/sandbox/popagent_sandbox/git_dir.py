@@ -105,7 +105,6 @@ class GitDir:
     storage: Path
     branch: str | None
     commit: str | None
-    shallow: bool
     wide: bool
 
     @property
@@ -215,11 +214,11 @@ def _take_over(source: int, storage: Path) -> GitDir:
     index = _bytes("index", source, LARGEST_INDEX_BYTES)
     if index is not None:
         (storage / "index").write_bytes(index)
-    shallow = _shallow(source, storage)
+    _shallow(source, storage)
     _ignored(source, storage)
     (storage / "config").write_text(_config(source, wide))
     short = None if branch is None else branch.removeprefix("refs/heads/")
-    return GitDir(storage, short, commit, shallow, wide)
+    return GitDir(storage, short, commit, wide)
 
 
 def _head(source: int, loose: dict[str, str], packed: bytes) -> tuple[str | None, str | None]:
@@ -355,13 +354,12 @@ def _refuse_links(objects: int) -> None:
                 raise RepositoryRefusedError("This repository's objects hold links, or are too many to look at.")
 
 
-def _shallow(source: int, storage: Path) -> bool:
+def _shallow(source: int, storage: Path) -> None:
     """Take over where a shallow clone ends, else git takes the missing commits for damage."""
     lines = (_bytes("shallow", source, LARGEST_TEXT_BYTES) or b"").decode("ascii", "replace").split()
     ends = [line for line in lines if _ID.fullmatch(line)]
     if ends:
         (storage / "shallow").write_text("".join(f"{line}\n" for line in ends))
-    return bool(ends)
 
 
 def _ignored(source: int, storage: Path) -> None:
