@@ -2,7 +2,7 @@ import type { AgentPatch, AgentView } from "../contracts";
 import { plural } from "../ui/words";
 
 /** What of a profile can be changed, in the order of the form. */
-export const FIELDS = [
+const FIELDS = [
   "name",
   "delegationDescription",
   "instructions",
@@ -33,7 +33,7 @@ export const LONGEST: Partial<Record<Field, number>> = {
   modelOverride: 200,
 };
 
-export function same(one: Value, other: Value): boolean {
+function same(one: Value, other: Value): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 

@@ -15,7 +15,7 @@ export interface Command {
 
 const PAIR_MS = 1_200;
 const LETTERS = "popagent.letters";
-export const isMac = /Mac|iP(hone|ad)/.test(navigator.userAgent);
+const isMac = /Mac|iP(hone|ad)/.test(navigator.userAgent);
 
 let registered: readonly Command[] = [];
 const watchers = new Set<() => void>();

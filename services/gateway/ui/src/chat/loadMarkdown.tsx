@@ -15,7 +15,7 @@ let loaded: Renderer | null = null;
 const waiting = new Set<() => void>();
 
 /** Fetch the renderer; over a network that is away it is tried again, and then the plain text stays. */
-export function loadMarkdown(): Promise<void> {
+function loadMarkdown(): Promise<void> {
   loading ??= fetchRenderer(ATTEMPTS).then((renderer) => {
     loaded = renderer;
     for (const tell of waiting) tell();

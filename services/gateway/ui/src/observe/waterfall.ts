@@ -32,7 +32,7 @@ export interface Row {
   open: boolean;
 }
 
-export const FOLDS_ABOVE = 500;
+const FOLDS_ABOVE = 500;
 const LEAST_FOLDED = 3;
 
 export interface Tree {

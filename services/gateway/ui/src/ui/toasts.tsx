@@ -31,7 +31,7 @@ function remove(id: number): Toast | undefined {
   return toast;
 }
 
-export function dismiss(id: number): void {
+function dismiss(id: number): void {
   remove(id)?.onGone();
 }
 
