@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import type { TraceView } from "../contracts";
 import { count, duration, exactly, plural } from "../ui/words";
-import { stateInk, stateWord } from "./TraceState";
+import { stateInk, stateWord } from "./stateWords";
 import { factsOf, stateOfTrace } from "./spans";
 import { type Node, type Tree, timeByKind } from "./waterfall";
 

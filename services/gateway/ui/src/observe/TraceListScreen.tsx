@@ -7,10 +7,11 @@ import { client, knownSession, sessionsQuery } from "../app/queries";
 import type { TraceSummary } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { Skeletons } from "../ui/Skeletons";
+import { StateGlyph } from "../ui/StateGlyph";
 import { clock, count, duration, exactly, when } from "../ui/words";
 import { useTitle } from "../ui/useTitle";
 import { useNow } from "../ui/useNow";
-import { TraceState, stateInk, stateWord } from "./TraceState";
+import { stateInk, stateWord } from "./stateWords";
 import { type TraceFilter, isRunning, pasted, storeTrouble, tracesQuery, useAfterTurns } from "./queries";
 import { stateOfTrace } from "./spans";
 
@@ -202,7 +203,7 @@ function TraceRow({ trace, now }: { trace: TraceSummary; now: number }) {
   return (
     <li>
       <Link href={`/observe/traces/${trace.traceId}`} className="trace-row">
-        <TraceState state={state} />
+        <StateGlyph state={state} />
         <span className="what">
           <span className="cut strong">{chat?.title || trace.name}</span>
           <span className="cut faint">

@@ -8,14 +8,14 @@ import type { TraceView } from "../contracts";
 import { Dialog } from "../ui/Dialog";
 import { Icon } from "../ui/Icon";
 import { Skeletons } from "../ui/Skeletons";
-import type { State } from "../ui/StateGlyph";
+import { type State, StateGlyph } from "../ui/StateGlyph";
 import { WIDE, useMedia } from "../ui/media";
 import { clock, count, duration, plural } from "../ui/words";
 import { useTitle } from "../ui/useTitle";
 import { useNow } from "../ui/useNow";
 import { SpanFacts, TraceFacts } from "./Facts";
 import { TraceLogs } from "./TraceLogs";
-import { TraceState, stateWord } from "./TraceState";
+import { stateWord } from "./stateWords";
 import { Waterfall } from "./Waterfall";
 import { type SeenTrace, isRunning, storeTrouble, traceQuery } from "./queries";
 import { stateOfTrace } from "./spans";
@@ -206,7 +206,7 @@ function Title({ trace }: { trace: TraceView }) {
     <>
       <h1 className="cut">{title}</h1>
       <span className={`chip ${CHIPS[state] ?? ""}`}>
-        <TraceState state={state} />
+        <StateGlyph state={state} />
         {stateWord(state)}
       </span>
     </>

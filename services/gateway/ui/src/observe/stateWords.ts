@@ -1,4 +1,4 @@
-import { type State, StateGlyph } from "../ui/StateGlyph";
+import type { State } from "../ui/StateGlyph";
 
 const WORDS: Record<State, string> = {
   running: "Running",
@@ -16,9 +16,4 @@ export function stateWord(state: State): string {
 /** The class of a word that says a state. */
 export function stateInk(state: State): string {
   return INKS[state] ?? "";
-}
-
-/** The shape of a state; its word stands beside it. */
-export function TraceState({ state }: { state: State }) {
-  return <StateGlyph state={state} />;
 }
