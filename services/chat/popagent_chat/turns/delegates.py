@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from typing import Final
 
 from popagent_agent.ports import DelegateThread
@@ -12,14 +10,10 @@ from popagent_chat.threads import store as threads
 from popagent_chat.threads.words import said
 from popagent_chat.turns.ports import as_run
 from popagent_chat.turns.store import LeasedTurn
+from popagent_chat.turns.waiting import while_held
 from popagent_db.pool import Pool
 from popagent_db.query import Query
-from popagent_kit.errors import UnavailableError
 from popagent_rows.leased import Lease
-
-log = logging.getLogger(__name__)
-
-RETRY_S: Final = 0.2
 
 INSERT: Final = Query(
     None,
@@ -60,13 +54,7 @@ class DelegateThreads:
         While PostgreSQL is away it is tried again, for as long as the turn is ours: the work was done.
         """
         with as_run():
-            while True:
-                try:
-                    return await self._store(thread)
-                except UnavailableError as error:
-                    self._lease.check()
-                    log.info("the thread of a delegate waits for the database", extra={"reason": error.message})
-                    await asyncio.sleep(RETRY_S)
+            await while_held(self._lease, lambda: self._store(thread), "the thread of a delegate")
 
     async def _store(self, thread: DelegateThread) -> None:
         turn = self._lease.row

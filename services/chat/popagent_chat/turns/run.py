@@ -20,7 +20,8 @@ from popagent_chat.turns.ending import end_turn
 from popagent_chat.turns.ports import Intents, RunLease, as_held
 from popagent_chat.turns.store import LeasedTurn
 from popagent_chat.turns.stream import TurnStream
-from popagent_kit.errors import AppError, UnavailableError
+from popagent_chat.turns.waiting import while_held
+from popagent_kit.errors import AppError
 from popagent_models.errors import ModelError
 from popagent_proto.chat.turns import TurnState
 from popagent_rows.leased import Lease, LeaseLostError
@@ -30,8 +31,6 @@ from popagent_tools.catalogue import toolset_for
 log = logging.getLogger(__name__)
 
 STATES: Final[dict[str, TurnState]] = {"error": "failed", "stopped": "stopped"}
-# The snapshot only reads, so that a database which comes back within the lease costs the turn nothing.
-SNAPSHOT_RETRY_S: Final = 0.2
 
 
 async def carry_out(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream) -> None:
@@ -74,7 +73,7 @@ async def _answered(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream)
     watch = asyncio.create_task(_stop_when_asked(lease, stop), name="turn stop")
     try:
         with stop.interrupts():
-            context = await _snapshot(deps, lease)
+            context = await while_held(lease, lambda: snapshot(deps, lease.row), "a turn")
         with context:
             stream.describe({"model": context.run.route.model})
             with stop.interrupts():
@@ -86,16 +85,6 @@ async def _answered(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream)
     usage = result.usage
     state = STATES.get(result.finish_reason, "completed")
     return Ending(state, result.error_class, usage.input_tokens, usage.output_tokens)
-
-
-async def _snapshot(deps: RunDeps, lease: Lease[LeasedTurn]) -> TurnContext:
-    while True:
-        try:
-            return await snapshot(deps, lease.row)
-        except UnavailableError as error:
-            lease.check()
-            log.info("a turn waits for the database", extra={"turn": lease.row.id, "reason": error.message})
-            await asyncio.sleep(SNAPSHOT_RETRY_S)
 
 
 async def _loop(
