@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from popagent_kit import json
 from popagent_kit.text import excerpt
+from popagent_proto.chat.hooks import HookEvent
 from popagent_telemetry import redact, redact_value
 
 LARGEST_BYTES: Final = 16_384
 LONGEST_REASON: Final = 2_000
+SUBJECT_CHARACTERS: Final = 200
 # Texts are cut to fewer and fewer characters, and lists to fewer items, until the whole fits.
 _CUTS: Final = ((4_000, 200), (1_000, 50), (250, 20), (60, 10))
 # A character takes up to six bytes in JSON.
 _LAST_CUT: Final = 2_500
+
+
+def event_body(
+    event: HookEvent,
+    subject: str,
+    content: Mapping[str, Any],
+    *,
+    session_id: str | None = None,
+    turn_id: str | None = None,
+    trace_id: str | None = None,
+    agent_id: str | None = None,
+) -> dict[str, Any]:
+    """Return what every hook of an event is sent; without ids it is about no session."""
+    return {
+        "event": event,
+        "sessionId": session_id,
+        "turnId": turn_id,
+        "traceId": trace_id,
+        "agentId": agent_id,
+        "subject": excerpt(subject, SUBJECT_CHARACTERS),
+        "input": bounded(content),
+    }
 
 
 def bounded(value: Any) -> Any:

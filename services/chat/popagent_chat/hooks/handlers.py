@@ -7,7 +7,7 @@ from typing import Final
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.hooks import store
-from popagent_chat.hooks.content import bounded
+from popagent_chat.hooks.content import event_body
 from popagent_chat.hooks.origins import checked_url
 from popagent_chat.hooks.rules import checked_matcher, checked_on_failure
 from popagent_chat.patches import given_fields
@@ -142,16 +142,8 @@ async def try_hook(deps: ChatDeps, command: TryHook) -> HookTrialView:
         raise RateLimitedError("Other hooks are being tried. Try again in a moment.", retry_after_s=5)
     hook = hook.model_copy(update={"timeout_ms": min(hook.timeout_ms, LONGEST_TRIAL_MS)})
     example = EXAMPLES[hook.event]
-    told = {
-        "event": hook.event,
-        "test": True,
-        "sessionId": None,
-        "turnId": None,
-        "traceId": None,
-        "agentId": None,
-        "subject": example.get("tool") or example.get("agent") or "",
-        "input": bounded(example),
-    }
+    subject = str(example.get("tool") or example.get("agent") or "")
+    told = {**event_body(hook.event, subject, example), "test": True}
     async with deps.hooks.trials:
         outcome = await deps.hooks.ask(hook, new_id(), told)
     return HookTrialView(

@@ -11,16 +11,14 @@ from popagent_agent.ports import ToolCall
 from popagent_chat.hooks import store
 from popagent_chat.hooks.asking import HookCalls, Outcome
 from popagent_chat.hooks.audit import HookAudit
-from popagent_chat.hooks.content import bounded
+from popagent_chat.hooks.content import event_body
 from popagent_chat.hooks.rules import MAY_REFUSE, is_meant
 from popagent_chat.hooks.store import HookRun, StoredHook
 from popagent_db.pool import Pool
 from popagent_kit.errors import ForbiddenError
 from popagent_kit.ids import new_id
-from popagent_kit.text import excerpt
 from popagent_proto.chat.hooks import HookEvent
 
-SUBJECT_CHARACTERS: Final = 200
 SKIPPED: Final = "Another hook had refused before."
 CUT_OFF: Final = "The turn was ended while the hook was asked."
 
@@ -103,15 +101,15 @@ class RunHooks:
         due = self._due(event, subject)
         if not due:
             return None
-        told = {
-            "event": event,
-            "sessionId": self.session_id,
-            "turnId": self.turn_id,
-            "traceId": self.trace_id,
-            "agentId": agent_id,
-            "subject": excerpt(subject, SUBJECT_CHARACTERS),
-            "input": bounded(content),
-        }
+        told = event_body(
+            event,
+            subject,
+            content,
+            session_id=self.session_id,
+            turn_id=self.turn_id,
+            trace_id=self.trace_id,
+            agent_id=agent_id,
+        )
         runs: list[HookRun] = []
         refusal: str | None = None
         try:
