@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from popagent_kit.ids import Id
 from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.chat.models import ModelId
 
 WorkspaceAccess = Literal["none", "read-only", "read-write"]
 ToolAccess = Literal["read", "write", "exec"]
@@ -54,7 +55,6 @@ WebAddress = Annotated[
 ]
 ToolName = Annotated[Line, Field(min_length=1, max_length=100)]
 ToolNames = Annotated[list[ToolName], Field(max_length=MOST_TOOLS), AfterValidator(_each_once)]
-ModelId = Annotated[Text, Field(min_length=1, max_length=200)]
 
 
 class AgentView(View):

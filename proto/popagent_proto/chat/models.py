@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from popagent_proto.chat.secrets import Sealed
 MOST_LISTED = 200
 LONGEST_URL = 2_000
 
+ModelId = Annotated[Text, Field(min_length=1, max_length=200)]
 ConnectionSource = Literal["environment", "page", "embedded", "none"]
 ConnectionClass = Literal["ok", "refused", "dns", "timeout", "tls", "unauthorized", "not-openai", "no-models", "failed"]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from popagent_kit.errors import NotFoundError
 from popagent_kit.ids import Id
 from popagent_proto.base import Command, Event, Query, Text, View, Wire
+from popagent_proto.chat.models import ModelId
 from popagent_proto.chat.sessions import SessionSummary
 from popagent_proto.common import TurnEnd
 
@@ -16,7 +17,6 @@ MESSAGE_CHARACTERS = 200_000
 SEEN_MESSAGES = 20
 TurnState = Literal["queued", "running", TurnEnd]
 Trigger = Literal["submit-message", "regenerate-message"]
-ModelId = Annotated[Text, Field(min_length=1, max_length=200)]
 
 
 class TextPart(Wire):
