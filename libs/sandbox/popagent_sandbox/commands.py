@@ -13,12 +13,13 @@ from typing import Final
 
 from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError
 from popagent_sandbox.confined import Confined, ConfinementError, Ended
-from popagent_sandbox.confinement import confinement_found, plan_for
+from popagent_sandbox.confinement import confinement_found
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.errors import PathMissingError, PathRefusedError
 from popagent_sandbox.grants import Grant, GrantRefusedError, Limits
 from popagent_sandbox.hidden import HiddenPaths
 from popagent_sandbox.output import Printed
+from popagent_sandbox.plan import plan_for
 
 DEFAULT_TIMEOUT_S: Final = 120
 LONGEST_TIMEOUT_S: Final = 600

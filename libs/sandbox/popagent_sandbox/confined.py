@@ -9,7 +9,7 @@ import re
 import resource
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from popagent_sandbox import cgroup
 from popagent_sandbox.census import Census
 from popagent_sandbox.grants import Limits
 from popagent_sandbox.output import Output
+from popagent_sandbox.plan import Plan, in_memory
 
 START_S: Final = 20.0
 CENSUS_S: Final = 0.2
@@ -54,18 +55,6 @@ class Ended:
     status: int | None
     why: str = ""
     set_up: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to start: bubblewrap's options are asked for once the contents of `files` have descriptors."""
-
-    program: str
-    options: Callable[[Mapping[str, int]], Sequence[str]]
-    command: Sequence[str]
-    files: Mapping[str, bytes]
-    descriptors: Sequence[int]
-    limits: Limits
 
 
 class Confined:
@@ -372,13 +361,3 @@ def _parsed(line: bytes) -> dict[str, Any]:
     except MalformedJsonError:
         return {}
     return told if isinstance(told, dict) else {}
-
-
-def in_memory(held: ExitStack, name: str, content: bytes) -> int:
-    """Return a descriptor of a file without a place that holds `content`, closed with `held`."""
-    fd = os.memfd_create(name)
-    held.callback(os.close, fd)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(content)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd

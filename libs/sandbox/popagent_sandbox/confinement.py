@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +16,15 @@ from typing import Final
 
 from popagent_kit.text import one_line
 from popagent_sandbox import bubblewrap
-from popagent_sandbox.confined import Plan, in_memory
 from popagent_sandbox.grants import Grant, Limits
 from popagent_sandbox.hidden import Hidden
 from popagent_sandbox.orphans import end_orphans
+from popagent_sandbox.plan import in_memory, plan_for
 from popagent_sandbox.seccomp import UnknownArchitectureError, filter_program
 
 log = logging.getLogger(__name__)
 
 TRIAL_S: Final = 15.0
-_FILTER: Final = "filter"
 # A setting, the value that denies namespaces, and one that allows them.
 _SETTINGS: Final = (
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
@@ -77,40 +75,6 @@ async def confinement_found() -> Confinement:
 def confinement_problem() -> str | None:
     """Return why no command can be run and what to do about it, None when commands can be confined."""
     return confinement().problem
-
-
-def plan_for(
-    program: str,
-    command: Sequence[str],
-    *,
-    workspace_fd: int,
-    hidden: Hidden,
-    grant: Grant,
-    limits: Limits,
-    protected_fds: Mapping[str, int] | None = None,
-    written: Mapping[str, bytes] | None = None,
-) -> Plan:
-    """Return what to start for `command` in the folder behind `workspace_fd`; descriptors stay the caller's.
-
-    The command finds the files of `written` under their absolute paths, and can only read what `protected_fds` names
-    by paths relative to the workspace.
-    """
-    protected_fds = protected_fds or {}
-    placed = {**{path: text.encode() for path, text in bubblewrap.WRITTEN.items()}, **(written or {})}
-
-    def options(fds: Mapping[str, int]) -> list[str]:
-        room = bubblewrap.options(
-            workspace_fd=workspace_fd,
-            hidden=hidden,
-            protected_fds=protected_fds,
-            grant=grant,
-            limits=limits,
-            written_fds={path: fds[path] for path in placed},
-        )
-        return [*room, "--seccomp", str(fds[_FILTER])]
-
-    files = {**placed, _FILTER: filter_program()}
-    return Plan(program, options, command, files, (workspace_fd, *protected_fds.values()), limits)
 
 
 def _complaint(program: str) -> str | None:

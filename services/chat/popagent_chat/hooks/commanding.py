@@ -13,9 +13,10 @@ from typing import Final
 
 from popagent_chat.hooks.failure import HookFailedError
 from popagent_sandbox.confined import Confined
-from popagent_sandbox.confinement import confinement_found, plan_for
+from popagent_sandbox.confinement import confinement_found
 from popagent_sandbox.grants import Grant, Limits, Mount
 from popagent_sandbox.hidden import Hidden
+from popagent_sandbox.plan import plan_for
 
 # Where the operator's folder is in the sandbox, to be read alone.
 FOLDER: Final = "/hooks"
