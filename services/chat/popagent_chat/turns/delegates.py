@@ -66,9 +66,17 @@ class DelegateThreads:
             await threads.CREATE.run(conn, thread.thread_id, "delegate", thread.resource_id)
             parent = None
             for seq, message in enumerate(thread.messages, start=1):
-                tokens = estimate_tokens(said(message["parts"]))
-                *columns, _ = threads.columns_of(message, parent_id=parent, token_count=tokens)
-                await ADD_MESSAGE.run(conn, thread.thread_id, columns[0], seq, *columns[1:])
+                await ADD_MESSAGE.run(
+                    conn,
+                    thread.thread_id,
+                    message["id"],
+                    seq,
+                    parent,
+                    message["role"],
+                    message["parts"],
+                    message["metadata"],
+                    estimate_tokens(said(message["parts"])),
+                )
                 parent = message["id"]
             await SET_HEAD.run(conn, thread.thread_id, parent, len(thread.messages) + 1)
             await INSERT.run(
