@@ -25,17 +25,7 @@ GET: Final = Query(
     """,
 )
 
-LOCK: Final = Query(
-    AgentRuntimeView,
-    """
-    select model_source, default_model, supervisor_max_steps, specialist_max_steps, concurrent_tool_calls,
-        processor_retries, final_response_feedback, delegation_context_messages, delegation_result_characters,
-        delegation_failure_text, delegation_truncation_text, background_concurrency, background_poll_ms,
-        task_timeout_ms, revision, updated_at
-    from agent_runtime_settings
-    for update
-    """,
-)
+LOCK: Final = Query(AgentRuntimeView, f"{GET.sql} for update")
 
 UPDATE: Final = Query(
     AgentRuntimeView,

@@ -48,16 +48,7 @@ GET: Final = Query(
 )
 
 # Whatever changes a session takes this lock first, so that changes of one session happen one after another.
-LOCK: Final = Query(
-    SessionRow,
-    """
-    select id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
-        last_turn_state, created_at, updated_at
-    from sessions
-    where id = $1
-    for update
-    """,
-)
+LOCK: Final = Query(SessionRow, f"{GET.sql} for update")
 
 # Keyset on (updated_at, id): $3 and $4 are those of the last row seen, null on the first page.
 LIST: Final = Query(
