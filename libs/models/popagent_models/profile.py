@@ -69,9 +69,15 @@ def known_context(model_id: str) -> int | None:
 def profile_for(model_id: str, context: int | None = None) -> ModelProfile:
     """Return the profile of a model; `context` is the catalogue's figure and goes before the name's."""
     if model_id.lower() == EMBEDDED_MODEL:
-        # It reads a prompt of 1,500 tokens in silence for 30 s on one thread.
-        # It writes 6 tokens a second, and where a task is beyond it, without an end.
-        return ModelProfile(min(context or 8_192, 8_192), 4, 600, "native", 300.0, EMBEDDED_GUIDANCE, 700)
+        return ModelProfile(
+            context=min(context or 8_192, 8_192),
+            max_tools=4,
+            tool_output_tokens=600,
+            tools="native",
+            idle_timeout_s=300.0,  # it reads a prompt of 1,500 tokens in silence for 30 s on one thread
+            guidance=EMBEDDED_GUIDANCE,
+            reply_tokens=700,  # it writes 6 tokens a second, and where a task is beyond it, without an end
+        )
     window = context or known_context(model_id) or UNKNOWN_CONTEXT
     if window <= 16_384:
         return ModelProfile(window, 8, max(256, window // 12), "native", 300.0)

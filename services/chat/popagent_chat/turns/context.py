@@ -177,15 +177,15 @@ def _routed(agent: AgentView, routed: RoutedModel) -> AgentProfile:
 
 def _profile(agent: AgentView, route: Route | None, model: ModelProfile | None) -> AgentProfile:
     return AgentProfile(
-        agent.id,
-        agent.name,
-        agent.instructions,
-        tuple(agent.tools),
-        agent.workspace_access,
-        agent.delegation_description,
-        agent.delegable,
-        route,
-        model,
+        id=agent.id,
+        name=agent.name,
+        instructions=agent.instructions,
+        tools=tuple(agent.tools),
+        workspace_access=agent.workspace_access,
+        description=agent.delegation_description,
+        delegable=agent.delegable,
+        route=route,
+        model=model,
     )
 
 
