@@ -179,7 +179,6 @@ function Stamp({
     );
   }
   const again = meta.state === "failed" ? "Retry" : "Regenerate";
-  const isWhole = meta.state === undefined || meta.state === "completed";
   return (
     <div className="event last">
       <span className="dot">
@@ -227,7 +226,7 @@ function Stamp({
         <p className="reason is-wait">The model reached its limit of length. Ask it to go on.</p>
       )}
       {isLast && (meta.state === "stopped" || meta.state === "interrupted") && (
-        <GoOn isPart={!isWhole && textOf(message) !== ""} onClick={actions.goOn} />
+        <GoOn isPart={textOf(message) !== ""} onClick={actions.goOn} />
       )}
     </div>
   );

@@ -38,10 +38,10 @@ export function Conversation({
   const { status } = useChat({ chat: session.chat, throttle: THROTTLE_MS });
   // What the hook returned may be older than the session, which says where to begin.
   const loaded = session.chat.messages;
-  const from = session.firstDrawn(loaded);
+  const from = session.drawn.from;
   const messages = useMemo(() => (from ? loaded.slice(from) : loaded), [loaded, from]);
   const hasOlder = from > 0 || state.hasOlder;
-  useEffect(() => () => session.drawEndOnly(), [session]);
+  useEffect(() => () => session.drawn.endOnly(), [session]);
   const runs = state.summary?.runningTurnId != null || status === "submitted" || status === "streaming";
   const isOutOfReach = state.isCut && status !== "streaming";
   // What is kept on this device for this chat.

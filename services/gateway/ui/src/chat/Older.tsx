@@ -38,7 +38,7 @@ export function Older({
   }, [load, scroller, first]);
   useEffect(() => {
     if (!("requestIdleCallback" in window)) return; // Safari: what is near is drawn all the same
-    const idle = requestIdleCallback(() => session.drawSpare());
+    const idle = requestIdleCallback(() => session.drawn.spare());
     return () => cancelIdleCallback(idle);
   }, [session, first]);
   return (

@@ -29,7 +29,7 @@ async function opened(): Promise<ChatSession> {
   return session;
 }
 
-const drawn = (session: ChatSession) => session.chat.messages.slice(session.firstDrawn(session.chat.messages)).map((each) => each.id);
+const drawn = (session: ChatSession) => session.chat.messages.slice(session.drawn.from).map((each) => each.id);
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -88,7 +88,7 @@ test("a chat that was left is drawn from its end again", async () => {
   const first = drawn(session);
   await session.loadOlder();
 
-  session.drawEndOnly();
+  session.drawn.endOnly();
 
   expect(drawn(session)).toEqual(first);
 });
@@ -98,7 +98,7 @@ test("spare time draws the page that was loaded, and no more", async () => {
   const session = await opened();
   await session.loadOlder();
 
-  for (let times = 0; times < 50; times++) session.drawSpare();
+  for (let times = 0; times < 50; times++) session.drawn.spare();
 
   expect(drawn(session)).toHaveLength(PAGE);
   expect(chat.asked).toHaveLength(1);

@@ -1,19 +1,17 @@
 import { Chat } from "@ai-sdk/react";
-import { ApiError, api, query, sentence } from "../api/client";
+import { ApiError, api, sentence } from "../api/client";
 import type { Heard } from "../api/events";
 import { place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
 import { Activities } from "./activity";
 import { NEW_CHAT, keepUnsure, settle } from "./drafts";
+import { Drawn } from "./drawn";
 import { rendererIfSoon } from "./loadMarkdown";
-import { type Message, startOf, withNewest } from "./messages";
+import type { Message } from "./messages";
+import { Pages } from "./pages";
 import { CutError, type TurnChoice, transport } from "./transport";
 
 const NOT_SENT = "popagent could not be reached. Nothing was sent.";
-const PAGE = 50;
-// Of a page as much is drawn at a time: first what is seen of its end, then what is near.
-const FIRST_SCREENS = 1.2;
-const STEP_PX = 1_200;
 const FIRST_WAIT_MS = 400;
 const LONGEST_WAIT_MS = 5_000;
 
@@ -50,12 +48,13 @@ export class ChatSession {
   readonly chat: Chat<Message>;
   /** What specialists do for the running answer. */
   readonly activities = new Activities();
+  readonly drawn = new Drawn(
+    () => this.chat.messages,
+    () => this.set({}),
+  );
   state: SessionState;
   private readonly watchers = new Set<() => void>();
-  /** The first message that is drawn; those before it are loaded, and drawn when they are near or there is time. */
-  private oldest: string | null = null;
-  private previousCursor: string | null = null;
-  private nextCursor: string | null = null;
+  private readonly pages: Pages;
   private outcome: Outcome = { cut: null, refusal: null };
   private following = false;
   private submitting = false;
@@ -100,6 +99,7 @@ export class ChatSession {
         // Anything else is what the turn itself said; its stored message says it too.
       },
     });
+    this.pages = new Pages(this.chat, (more) => this.set(more));
     if (!isNew) void this.open();
   }
 
@@ -121,38 +121,6 @@ export class ChatSession {
   }
 
   // History
-
-  /** Where what is drawn of these messages, which are the loaded ones, begins. */
-  firstDrawn(messages: Message[]): number {
-    const known = this.oldest === null ? -1 : messages.findIndex((message) => message.id === this.oldest);
-    if (known >= 0) return known;
-    const at = startOf(messages, messages.length, FIRST_SCREENS * innerHeight);
-    this.oldest = messages[at]?.id ?? null;
-    return at;
-  }
-
-  /** Whoever opens the chat again sees its end first. */
-  drawEndOnly(): void {
-    this.oldest = null;
-  }
-
-  /** While there is time, draw the rest of a page: what is loaded can be found by the browser's own search. */
-  drawSpare(): void {
-    const { length } = this.chat.messages;
-    if (length - this.firstDrawn(this.chat.messages) < PAGE) this.drawOlder();
-  }
-
-  private drawFrom(at: number): void {
-    this.oldest = this.chat.messages[at]?.id ?? null;
-    this.set({});
-  }
-
-  /** Draw more of what is loaded; false when all of it is drawn. */
-  drawOlder(): boolean {
-    const at = this.firstDrawn(this.chat.messages);
-    if (at > 0) this.drawFrom(startOf(this.chat.messages, at, STEP_PX));
-    return at > 0;
-  }
 
   /** Load the newest messages, and join the turn that runs. */
   async open(): Promise<void> {
@@ -188,18 +156,14 @@ export class ChatSession {
 
   private async load(): Promise<void> {
     const epoch = this.epoch;
-    const [view] = await Promise.all([this.page(), this.state.phase === "loading" && rendererIfSoon()]);
+    const [view] = await Promise.all([this.pages.ask(), this.state.phase === "loading" && rendererIfSoon()]);
     if (epoch === this.epoch) this.showNewest(view);
   }
 
   private showNewest(view: SessionView): void {
-    const page = view.messages as unknown as Message[];
-    const { messages, continues } = withNewest(this.chat.messages, page);
-    if (!continues) this.previousCursor = view.previousCursor;
-    this.nextCursor = null;
-    this.chat.messages = messages;
+    this.pages.showNewest(view);
     this.learn(view);
-    this.set({ phase: "ready", failure: null, hasOlder: this.previousCursor !== null, hasNewer: false });
+    this.set({ phase: "ready", failure: null });
   }
 
   private learn(view: SessionView): void {
@@ -212,50 +176,30 @@ export class ChatSession {
 
   /** Put more of the messages before the drawn ones above them. */
   async loadOlder(): Promise<void> {
-    if (this.drawOlder()) return;
-    const before = this.previousCursor;
-    if (!before) return;
-    const view = await this.page({ before });
-    if (this.previousCursor !== before) return;
-    this.previousCursor = view.previousCursor;
-    this.chat.messages = [...(view.messages as unknown as Message[]), ...this.chat.messages];
-    this.set({ hasOlder: view.previousCursor !== null });
-    this.drawOlder();
+    if (this.drawn.older()) return;
+    if (await this.pages.older()) this.drawn.older();
   }
 
   /** Put the messages after the loaded ones below them. */
-  async loadNewer(): Promise<void> {
-    const after = this.nextCursor;
-    if (!after) return;
-    const view = await this.page({ after });
-    if (this.nextCursor !== after) return;
-    this.nextCursor = view.nextCursor;
-    this.chat.messages = [...this.chat.messages, ...(view.messages as unknown as Message[])];
-    this.set({ hasNewer: view.nextCursor !== null });
-  }
-
-  private page(where: { before?: string; after?: string; around?: string } = {}): Promise<SessionView> {
-    return api.get<SessionView>(`/api/sessions/${this.id}${query({ limit: PAGE, ...where })}`);
+  loadNewer(): Promise<void> {
+    return this.pages.newer();
   }
 
   /** Load the part of the chat where a message is, and show its branch. */
   async reveal(messageId: string): Promise<"shown" | "missing" | "busy"> {
     const at = this.chat.messages.findIndex((message) => message.id === messageId);
     if (at >= 0) {
-      if (at < this.firstDrawn(this.chat.messages)) this.drawFrom(startOf(this.chat.messages, at, STEP_PX));
+      this.drawn.reach(at);
       return "shown";
     }
     if (this.isBusy) return "busy";
     const epoch = this.epoch;
     try {
-      const view = await this.page({ around: messageId });
+      const view = await this.pages.ask({ around: messageId });
       if (epoch !== this.epoch) return "busy";
-      this.previousCursor = view.previousCursor;
-      this.nextCursor = view.nextCursor;
-      this.chat.messages = view.messages as unknown as Message[];
-      this.drawFrom(0);
+      this.pages.showOnly(view);
+      this.drawn.all();
       this.learn(view);
-      this.set({ hasOlder: view.previousCursor !== null, hasNewer: view.nextCursor !== null });
       return "shown";
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -318,8 +262,7 @@ export class ChatSession {
       // all below it behind.
       await (this.state.hasNewer && !turn.names ? this.reload() : this.loading);
       before = this.chat.messages;
-      this.nextCursor = null;
-      this.set({ hasNewer: false });
+      this.pages.endHere();
       const outcome = await this.read(turn.start);
       cut = outcome.cut;
       if (outcome.refusal) throw outcome.refusal;
@@ -455,7 +398,7 @@ export class ChatSession {
     const view = await api.put<SessionView>(`/api/sessions/${this.id}/head`, { revision, messageId });
     place(summaryOf(view));
     this.showNewest(view);
-    this.drawFrom(0);
+    this.drawn.all();
   }
 
   /** Take the words that were refused, once; why they were stays. */

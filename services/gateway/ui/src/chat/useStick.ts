@@ -3,8 +3,10 @@ import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useSta
 // Within this distance of the end the reader follows the text.
 const NEAR_PX = 48;
 
-function topOf(child: Element | null): number {
-  return child instanceof HTMLElement ? child.offsetTop : 0;
+/** Where the reader is, and where the end of the text is, by its last child. */
+function placeIn(box: HTMLElement, text: HTMLElement): { top: number; child: HTMLElement | null; childTop: number } {
+  const child = text.lastElementChild as HTMLElement | null;
+  return { top: box.scrollTop, child, childTop: child?.offsetTop ?? 0 };
 }
 
 /**
@@ -33,16 +35,16 @@ export function useStick(scroller: RefObject<HTMLElement | null>, content: RefOb
     const box = scroller.current;
     const text = content.current;
     if (!box || !text) return;
-    let last = { top: box.scrollTop, child: text.lastElementChild, childTop: topOf(text.lastElementChild) };
+    let last = placeIn(box, text);
     const onScroll = () => {
       const gap = box.scrollHeight - box.clientHeight - box.scrollTop;
       // What was put in front of the text moves the place with it, in the same frame as the reader perhaps.
-      const before = last.child?.isConnected ? topOf(last.child) - last.childTop : 0;
+      const before = last.child?.isConnected ? last.child.offsetTop - last.childTop : 0;
       const moved = box.scrollTop - last.top - before;
       if (gap <= NEAR_PX) {
         if (!pinned.current && moved >= 0) set(true);
       } else if (moved < -1 && pinned.current) set(false);
-      last = { top: box.scrollTop, child: text.lastElementChild, childTop: topOf(text.lastElementChild) };
+      last = placeIn(box, text);
     };
     const onWheel = (event: WheelEvent) => event.deltaY < 0 && box.scrollHeight > box.clientHeight && set(false);
     // What the reader opens is what is read next: going to the end would take it away.
