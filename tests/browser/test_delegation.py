@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 import orjson
@@ -12,11 +11,10 @@ from playwright.async_api import Locator, Page, expect
 
 from popagent_testing.model_replies import Reply, ScriptedCall
 from tests.browser.chats import answers, ended, numbered, open_chat, say
+from tests.browser.conftest import Axe
 from tests.suite import Suite
 
 pytestmark = pytest.mark.timeout(120)
-
-Axe = Callable[..., Awaitable[None]]
 
 QUESTION: Final = "Ask both about the gauge, please."
 LOOKS: Final = "The wind notes are long. "
@@ -142,6 +140,7 @@ async def test_lanes_fit_on_a_phone_and_open_by_touch(suite: Suite, phone: Page,
     before = await head(phone, "Reviewer").bounding_box()
     assert before is not None
     await head(phone, "Reviewer").tap()
+    await expect(head(phone, "Reviewer")).to_have_css("-webkit-tap-highlight-color", "rgba(0, 0, 0, 0)")
     work = lane(phone, "Reviewer").get_by_role("group")
     await expect(work).to_contain_text("The wind notes are long.")
     scroller = phone.get_by_role("log", name="Conversation")
