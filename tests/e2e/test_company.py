@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from popagent_kit.ids import new_id
 from popagent_sandbox.confinement import confinement_problem
 from popagent_testing.model_server import Reply, ScriptedCall
 from tests.suite import Suite
+from tests.talk import Talk
 
 BROKEN = "def mean(values):\n    return sum(values) / (len(values) - 1)\n"
 WHOLE = "def mean(values):\n    return sum(values) / len(values)\n"
@@ -23,12 +23,6 @@ RUN_TEST = ScriptedCall("shell", orjson.dumps({"command": "python3 test_station.
 
 def call(name: str, **arguments: Any) -> ScriptedCall:
     return ScriptedCall(name, orjson.dumps(arguments).decode())
-
-
-@pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    with Suite(tmp_path_factory.mktemp("company")) as running:
-        yield running
 
 
 @pytest.fixture
@@ -44,13 +38,12 @@ def repository(suite: Suite) -> Path:
     return folder
 
 
-async def asked(suite: Suite, repository: Path, question: str) -> tuple[str, dict[str, Any]]:
+async def asked(talk: Talk, repository: Path, question: str) -> tuple[str, dict[str, Any]]:
     """Register the repository and ask; return the answer as it came and as it is stored."""
-    async with suite.talk() as talk:
-        made = await talk.json("POST", "/api/workspaces", body={"name": "Station", "path": repository.name})
-        session = new_id()
-        answer = await talk.chat(question, session, workspaceId=made["id"])
-        return answer.text, (await talk.messages(session))[-1]
+    made = await talk.json("POST", "/api/workspaces", body={"name": "Station", "path": repository.name})
+    session = new_id()
+    answer = await talk.chat(question, session, workspaceId=made["id"])
+    return answer.text, (await talk.messages(session))[-1]
 
 
 def delegated(answer: dict[str, Any]) -> list[tuple[str, str]]:
@@ -63,7 +56,7 @@ def delegated(answer: dict[str, Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.skipif(confinement_problem() is not None, reason="no sandbox can be made here")
 async def test_a_failing_test_is_researched_mended_tested_in_the_sandbox_and_accepted(
-    suite: Suite, repository: Path
+    suite: Suite, talk: Talk, repository: Path
 ) -> None:
     suite.model.script(
         Reply(tool_calls=(call("agent-researcher", prompt="Why does test_station.py fail?"),)),
@@ -81,7 +74,7 @@ async def test_a_failing_test_is_researched_mended_tested_in_the_sandbox_and_acc
     )
     before = len(suite.model.requests())
 
-    text, kept = await asked(suite, repository, "The test fails. Mend it.")
+    text, kept = await asked(talk, repository, "The test fails. Mend it.")
 
     assert text == "Mended and accepted."
     assert (repository / "station.py").read_text() == WHOLE
@@ -92,7 +85,7 @@ async def test_a_failing_test_is_researched_mended_tested_in_the_sandbox_and_acc
     assert "-    return sum(values) / (len(values) - 1)" in told[10]
 
 
-async def test_what_the_reviewer_refuses_goes_back_and_is_told(suite: Suite, repository: Path) -> None:
+async def test_what_the_reviewer_refuses_goes_back_and_is_told(suite: Suite, talk: Talk, repository: Path) -> None:
     wrong, mended = "return sum(values)", "return sum(values) / len(values)"
     suite.model.script(
         Reply(tool_calls=(call("agent-implementer", prompt="Mend mean in station.py."),)),
@@ -109,7 +102,7 @@ async def test_what_the_reviewer_refuses_goes_back_and_is_told(suite: Suite, rep
         Reply(text="The reviewer refused the change: nothing is divided. It stands in station.py."),
     )
 
-    text, kept = await asked(suite, repository, "Mend it, and have it reviewed.")
+    text, kept = await asked(talk, repository, "Mend it, and have it reviewed.")
 
     assert text.startswith("The reviewer refused")
     assert delegated(kept) == [("implementer", "completed"), ("reviewer", "completed")]
