@@ -16,7 +16,7 @@ from popagent_models.profile import ModelProfile
 from popagent_models.routing import Route
 from popagent_uistream.chunks import Chunk
 
-PROFILE = ModelProfile(32_768, 8, 2_000, "native", 120.0)
+PROFILE = ModelProfile(32_768, 8, 2_000, 120.0)
 
 
 def specialist(agent_id: str, **options: Any) -> AgentProfile:

@@ -121,7 +121,7 @@ def context(**changes: Any) -> RunContext:
         settings=SETTINGS,
         agent=AgentProfile("orchestrator", "Orchestrator", "You are the orchestrator."),
         route=Route("scripted", "default", "It is the default."),
-        model=ModelProfile(8_192, 8, 600, "native", 300.0),
+        model=ModelProfile(8_192, 8, 600, 300.0),
         policy=WorkspacePolicy("read-write"),
     )
     return replace(made, **changes)

@@ -228,7 +228,7 @@ async def test_finished_for_tools_without_a_call_is_an_ordinary_end(kit: Any) ->
 async def test_what_a_small_model_may_write_in_a_step_is_bounded_by_its_profile_or_its_window(
     kit: Any, bound: int | None, asked: int
 ) -> None:
-    profile = ModelProfile(8_192, 4, 600, "native", 300.0, reply_tokens=bound)
+    profile = ModelProfile(8_192, 4, 600, 300.0, reply_tokens=bound)
     turn = kit.turn([TextDelta("Yes."), Finished("stop")], context=kit.context(model=profile))
 
     await turn.run()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from popagent_models import text_tools
+
 _UNKNOWN_FIELD: Final = re.compile(
     r"extra (?:inputs|fields)|(?:unknown|unrecognized|unexpected|unsupported) (?:field|parameter|argument|property)",
     re.I,
@@ -13,6 +15,8 @@ _UNKNOWN_FIELD: Final = re.compile(
 
 def adapted(body: dict[str, Any], status: int, detail: str) -> dict[str, Any] | None:
     """Return the body to try instead, None when the refusal is not about one of the known differences."""
+    if text_tools.refuses_tools(detail) and text_tools.speaks_of_tools(body):
+        return text_tools.in_words(body)
     if status not in {400, 422}:
         return None
     if "max_tokens" in body and "max_completion_tokens" in detail:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 EMBEDDED_MODEL: Final = "qwen2.5-coder-1.5b-instruct"
 UNKNOWN_CONTEXT: Final = 32_768
@@ -51,7 +51,6 @@ class ModelProfile:
     context: int
     max_tools: int
     tool_output_tokens: int
-    tools: Literal["native", "text"]
     idle_timeout_s: float
     guidance: str = ""
     reply_tokens: int | None = None
@@ -73,12 +72,11 @@ def profile_for(model_id: str, context: int | None = None) -> ModelProfile:
             context=min(context or 8_192, 8_192),
             max_tools=4,
             tool_output_tokens=600,
-            tools="native",
             idle_timeout_s=300.0,  # it reads a prompt of 1,500 tokens in silence for 30 s on one thread
             guidance=EMBEDDED_GUIDANCE,
             reply_tokens=700,  # it writes 6 tokens a second, and where a task is beyond it, without an end
         )
     window = context or known_context(model_id) or UNKNOWN_CONTEXT
     if window <= 16_384:
-        return ModelProfile(window, 8, max(256, window // 12), "native", 300.0)
-    return ModelProfile(window, 128, min(16_000, window // 16), "native", 120.0)
+        return ModelProfile(window, 8, max(256, window // 12), 300.0)
+    return ModelProfile(window, 128, min(16_000, window // 16), 120.0)

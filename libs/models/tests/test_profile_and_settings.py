@@ -15,7 +15,7 @@ def test_the_embedded_model_gets_few_tools_short_outputs_and_patience() -> None:
     profile = profile_for(EMBEDDED_MODEL, 32_768)
 
     assert (profile.context, profile.max_tools, profile.tool_output_tokens) == (8_192, 4, 600)
-    assert (profile.idle_timeout_s, profile.tools, profile.reply_tokens) == (300, "native", 700)
+    assert (profile.idle_timeout_s, profile.reply_tokens) == (300, 700)
 
 
 def test_only_the_embedded_model_is_told_to_be_brief() -> None:

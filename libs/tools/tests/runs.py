@@ -27,7 +27,7 @@ def run_in(
         settings=agent_runtime(),
         agent=AgentProfile("implementer", "Implementer", "Help.", tuple(CATALOGUE)),
         route=Route("m", "default", "It is the default."),
-        model=ModelProfile(8_192, 4, 600, "native", 300.0),
+        model=ModelProfile(8_192, 4, 600, 300.0),
         workspace=RunWorkspace("w", "demo", folder, access, commands=commands),
         policy=WorkspacePolicy(allowed),
     )
