@@ -32,6 +32,13 @@ class MessageError(Sparse):
     text: str
 
 
+class HookTally(Sparse):
+    """How many runs of hooks a turn had, skipped ones too, and how many of them refused something."""
+
+    runs: int
+    denied: int
+
+
 class MessageMetadata(Sparse):
     """`metadata` of a message; every field is absent until it is known.
 
@@ -49,6 +56,9 @@ class MessageMetadata(Sparse):
     usage: TokenUsage | None = None
     steps: int | None = Field(default=None, description="Model calls.")
     budget_exhausted: bool | None = Field(default=None, description="The ceiling of steps forced the answer.")
+    hooks: HookTally | None = Field(
+        default=None, description="GET /api/sessions/{id}/hooks?turnId= tells of them; absent where none ran."
+    )
     siblings: list[Id] | None = Field(
         default=None,
         description="Ids of the messages at this place of the thread, this one among them, oldest first: only in "

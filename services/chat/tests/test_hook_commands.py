@@ -18,6 +18,7 @@ from popagent_proto.chat.hooks import (
     HookTrialView,
     HookView,
     ListHookRuns,
+    ListHooks,
     TryHook,
     UpdateHook,
 )
@@ -148,6 +149,7 @@ async def test_a_hook_may_become_another_kind_and_must_then_have_what_that_takes
     door: Door, programs: Programs
 ) -> None:
     hook = await programs.add("quiet", "cat >/dev/null")
+    assert (await door.ask(ListHooks())).commands_problem is None
     wanted = HookChanges(revision=0, kind="http")
 
     error = await refusal(door.ask(UpdateHook(command_id=new_id(), hook_id=hook.id, changes=wanted)))

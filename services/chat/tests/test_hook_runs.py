@@ -88,6 +88,7 @@ async def test_a_turn_asks_its_hooks_in_order_and_every_run_stands_in_the_audit(
     await door.say("And now?", session)
 
     runs = await runs_of(door, session)
+    assert turn.message["metadata"]["hooks"] == {"runs": 6, "denied": 0}
     assert lines(runs) == [
         ("SessionStart", "SessionStart", "ok", None),
         ("UserPromptSubmit", "UserPromptSubmit", "ok", "allow"),
@@ -128,6 +129,7 @@ async def test_a_refused_call_is_not_made_the_rest_is_skipped_and_the_hook_is_no
     sentence = "The hook “second” refused this: Nobody reads this."
     errors = [part["errorText"] for part in turn.message["parts"] if part["type"] == "tool-read"]
     assert (turn.text, errors) == ("I may not.", [sentence, sentence])
+    assert turn.message["metadata"]["hooks"] == {"runs": 3, "denied": 1}
     assert sentence in str(model.requests[-1].body["messages"])
     assert lines(await runs_of(door, session)) == [
         ("PreToolUse", "first", "ok", "allow"),
@@ -155,6 +157,7 @@ async def test_a_refused_message_is_kept_answered_with_the_reason_and_no_model_e
     sentence = "The hook “guard” refused this: No rockets."
     assert refused.text == sentence
     assert refused.message["metadata"]["error"] == {"class": "hook_denied", "text": sentence}
+    assert refused.message["metadata"]["hooks"] == {"runs": 1, "denied": 1}
     state = await pool.fetch("select state, error_class from turns where id = $1", refused.view.turn_id)
     assert tuple(state[0]) == ("failed", "hook_denied")
     stored = [message["parts"][0].get("text") for message in await door.stored(session) if message["role"] == "user"]

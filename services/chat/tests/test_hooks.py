@@ -93,7 +93,10 @@ async def test_a_hook_is_stored_once_told_and_listed_in_the_order_in_which_hooks
     assert (first.id, first.revision, first.on_failure, first.has_secret) == (command_id, 0, "block", False)
     assert again == first
     assert told.on_failure == "allow"
-    assert [hook.id for hook in (await door.ask(ListHooks())).items] == [first.id, told.id, late.id]
+    listed = await door.ask(ListHooks())
+    assert [hook.id for hook in listed.items] == [first.id, told.id, late.id]
+    assert listed.origins == [server.origin]
+    assert "POPAGENT_HOOK_FOLDER" in listed.commands_problem
     subjects = await pool.fetch("select subject from outbox where aggregate_id = $1", first.id)
     assert [row["subject"] for row in subjects] == ["popagent.chat.evt.hooks-changed.v1"]
 
@@ -214,6 +217,7 @@ async def test_a_trial_shows_what_a_hook_makes_of_an_example(door: Door, server:
         ("denied", "deny", "Not before lunch."),
         ("ok", None, ""),
     ]
+    assert [view.sent for view in views] == [each.json for each in server.told]
     assert [(each.json["event"], each.json["test"]) for each in server.told] == [
         ("PreToolUse", True),
         ("PreToolUse", True),

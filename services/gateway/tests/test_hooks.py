@@ -74,8 +74,11 @@ async def test_an_old_revision_is_answered_with_the_stored_hook(http: httpx2.Asy
 
 
 async def test_hooks_are_listed_tried_and_deleted_and_their_runs_read(http: httpx2.AsyncClient, chat: Owner) -> None:
-    trial = hooks.HookTrialView(status="denied", decision="deny", reason="No.", output="{}", duration_ms=3)
-    chat.answer(hooks.ListHooks, hooks.HookList(items=[HOOK]))
+    trial = hooks.HookTrialView(
+        status="denied", decision="deny", reason="No.", sent={"test": True}, output="{}", duration_ms=3
+    )
+    page = hooks.HookList(items=[HOOK], origins=["http://127.0.0.1:9000"], commands_problem="No folder.")
+    chat.answer(hooks.ListHooks, page)
     chat.answer(hooks.TryHook, trial)
     chat.answer(hooks.DeleteHook, DeletedView(id="h1"))
     chat.answer(hooks.ListHookRuns, hooks.HookRunList(items=[], next_cursor="7"))
@@ -85,7 +88,7 @@ async def test_hooks_are_listed_tried_and_deleted_and_their_runs_read(http: http
     deleted = await http.delete("/api/hooks/h1")
     runs = await http.get("/api/sessions/s1/hooks?turnId=t1&limit=9&cursor=3")
 
-    assert listed.json() == {"items": [HOOK.wire()], "nextCursor": None}
+    assert listed.json() == page.wire()
     assert (tried.status_code, tried.json()) == (200, trial.wire())
     assert deleted.json() == {"id": "h1", "deleted": True}
     assert runs.json() == {"items": [], "nextCursor": "7"}

@@ -87,7 +87,7 @@ class HookCalls:
         await self._poster.close()
 
     async def _answer(self, hook: StoredHook, run_id: str, told: Mapping[str, Any]) -> bytes:
-        body = json.dumps({**told, "runId": run_id, "hook": {"id": hook.id, "name": hook.name}})
+        body = json.dumps(sent_to(hook, run_id, told))
         if hook.kind == "command":
             return (await self.commands.printed(hook.argv, body)).encode()
         return await self._posted(hook, run_id, body)
@@ -105,6 +105,11 @@ class HookCalls:
                 self._redacted.add(hook.sealed)
             headers[SIGNATURE] = signature(secret, body, int(time.time()))
         return await self._poster.post(hook.url, body, headers)
+
+
+def sent_to(hook: StoredHook, run_id: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that a hook reads of an event."""
+    return {**told, "runId": run_id, "hook": {"id": hook.id, "name": hook.name}}
 
 
 def signature(secret: str, body: bytes, at_s: int) -> str:

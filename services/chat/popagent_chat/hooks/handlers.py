@@ -7,6 +7,7 @@ from typing import Final
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.hooks import store
+from popagent_chat.hooks.asking import sent_to
 from popagent_chat.hooks.content import event_body
 from popagent_chat.hooks.origins import checked_url
 from popagent_chat.hooks.rules import checked_matcher, checked_on_failure
@@ -77,9 +78,11 @@ class TooManyHooksError(ConflictError):
 
 @handlers.answers(ListHooks)
 async def list_hooks(deps: ChatDeps, query: ListHooks) -> HookList:
-    """Return every hook in the order in which they run."""
+    """Return every hook in the order in which they run, and where they may be."""
     async with deps.pool.acquire() as conn:
-        return HookList(items=await store.LIST.all(conn, MOST_HOOKS))
+        items = await store.LIST.all(conn, MOST_HOOKS)
+    origins = sorted(map(str, deps.hooks.origins))
+    return HookList(items=items, origins=origins, commands_problem=await deps.hooks.commands.problem())
 
 
 @handlers.answers(CreateHook)
@@ -144,12 +147,14 @@ async def try_hook(deps: ChatDeps, command: TryHook) -> HookTrialView:
     example = EXAMPLES[hook.event]
     subject = str(example.get("tool") or example.get("agent") or "")
     told = {**event_body(hook.event, subject, example), "test": True}
+    run_id = new_id()
     async with deps.hooks.trials:
-        outcome = await deps.hooks.ask(hook, new_id(), told)
+        outcome = await deps.hooks.ask(hook, run_id, told)
     return HookTrialView(
         status=outcome.status,
         decision=outcome.decision,
         reason=outcome.reason,
+        sent=sent_to(hook, run_id, told),
         output=outcome.output,
         duration_ms=outcome.duration_ms,
     )

@@ -41,6 +41,13 @@ class RunHooks:
     turn_id: str | None = None
     trace_id: str | None = None
     _denied: dict[tuple[str, bytes], str] = field(default_factory=dict)
+    _refusals: list[bool] = field(default_factory=list)
+
+    def tally(self) -> dict[str, Any]:
+        """Return what the message says of all runs until now; nothing when there was none."""
+        if not self._refusals:
+            return {}
+        return {"hooks": {"runs": len(self._refusals), "denied": sum(self._refusals)}}
 
     async def session_begins(self, pool: Pool) -> None:
         """Tell of the first turn of a session."""
@@ -124,6 +131,8 @@ class RunHooks:
                     refusal = _refusal(hook, outcome)
         finally:
             self.audit.add(runs)
+            refused = event in MAY_REFUSE
+            self._refusals.extend(refused and run.decision == "deny" for run in runs)
         await self.audit.write()
         return refusal
 

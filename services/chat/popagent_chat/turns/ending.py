@@ -38,7 +38,7 @@ async def end_turn(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream, 
     # From here on the fence alone decides: neither a late beat nor a stop of the process may cut off what is written.
     lease.over()
     took_s = (now() - turn.created_at).total_seconds()
-    stream.note({"state": ending.state, "durationMs": max(0, round(took_s * 1000))})
+    stream.note({**stream.closing, "state": ending.state, "durationMs": max(0, round(took_s * 1000))})
     await stream.settle()
     unsure = False
     while True:

@@ -76,10 +76,13 @@ async def _answered(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream)
             context = await while_held(lease, lambda: snapshot(deps, lease.row), "a turn")
         with context:
             stream.describe({"model": context.run.route.model})
-            with stop.interrupts():
-                await context.hooks.session_begins(deps.pool)
-                await context.hooks.before_prompt(said(context.message["parts"]))
-            result = await _loop(deps, lease, stream, context, stop)
+            try:
+                with stop.interrupts():
+                    await context.hooks.session_begins(deps.pool)
+                    await context.hooks.before_prompt(said(context.message["parts"]))
+                result = await _loop(deps, lease, stream, context, stop)
+            finally:
+                stream.closing |= context.hooks.tally()
     finally:
         watch.cancel()
     usage = result.usage

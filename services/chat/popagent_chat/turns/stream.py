@@ -71,6 +71,8 @@ class TurnStream:
         self._settled = False
         self._stored: deque[tuple[float, int]] = deque()
         self.ending: Chunk | None = None
+        self.closing: dict[str, Any] = {}
+        """What the message says at its end beside how it ended."""
 
     @property
     def next_chunk(self) -> int:

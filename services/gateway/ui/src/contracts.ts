@@ -374,10 +374,14 @@ export interface HookDeleted {
   hookId: string;
 }
 
-/** In the order in which they run; never more than MOST_HOOKS. */
+/** In the order in which they run, never more than MOST_HOOKS; and where the operator lets new ones be. */
 export interface HookList {
   nextCursor: string | null;
   items: Array<HookView>;
+  /** What URLs may begin with: POPAGENT_HOOK_ORIGINS. */
+  origins: Array<string>;
+  /** Why no program can be a hook, and what to do; null when one can. */
+  commandsProblem: string | null;
 }
 
 /** In the order in which they ran. */
@@ -409,12 +413,20 @@ export interface HookRunView {
   at: string;
 }
 
+/** How many runs of hooks a turn had, skipped ones too, and how many of them refused something. */
+export interface HookTally {
+  runs: number;
+  denied: number;
+}
+
 /** How a hook answered an example of its event. */
 export interface HookTrialView {
   status: "ok" | "denied" | "timeout" | "error" | "skipped";
   /** What would count; null for an event that is only told. */
   decision: "allow" | "deny" | null;
   reason: string;
+  /** What it was sent; a program reads it on its standard input. */
+  sent: Record<string, unknown>;
   /** What it answered, cut and without secrets. */
   output: string;
   durationMs: number;
@@ -508,6 +520,8 @@ export interface MessageMetadata {
   steps?: number;
   /** The ceiling of steps forced the answer. */
   budgetExhausted?: boolean;
+  /** GET /api/sessions/{id}/hooks?turnId= tells of them; absent where none ran. */
+  hooks?: HookTally;
   /** Ids of the messages at this place of the thread, this one among them, oldest first: only in GET /api/sessions/{id}, and only of messages that have siblings. */
   siblings?: Array<string>;
 }
