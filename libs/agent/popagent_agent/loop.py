@@ -38,8 +38,6 @@ MOST_REPLY: Final = 8_192
 RETRY_SHARE: Final = 0.6
 # After so many steps that only repeated earlier calls the model gets no tools any more.
 MOST_STUCK_STEPS: Final = 2
-# So often a hook may send the model back to its answer.
-MOST_OBJECTIONS: Final = 3
 ENDINGS: Final[dict[str, AnswerEnd]] = {"length": "length", "content-filter": "content-filter"}
 STOPPED: Final = "Stopped before it finished."
 BROKEN_OFF: Final = "The model's answer broke off before this call."
@@ -182,7 +180,7 @@ class _Turn:
         if objection is None:
             return False
         self.objections += 1
-        if self.objections > MOST_OBJECTIONS or self.steps >= self.run_data.max_steps:
+        if self.objections > context.settings.processor_retries or self.steps >= self.run_data.max_steps:
             await self.out.say(objection)
             return False
         self.objection = OBJECTION.format(reason=objection)

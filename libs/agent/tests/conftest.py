@@ -109,7 +109,7 @@ class Lease:
             raise self.error
 
 
-SETTINGS = agent_runtime(final_response_feedback=REMINDER, revision=3)
+SETTINGS = agent_runtime(final_response_feedback=REMINDER, processor_retries=2, revision=3)
 
 
 def context(**changes: Any) -> RunContext:

@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from libs.agent.tests.company import company
 from libs.agent.tests.looking import AnswerOf, change, look, outputs
 from popagent_agent.ports import ToolCall
@@ -94,18 +96,28 @@ async def test_an_answer_that_may_not_be_the_last_word_is_written_again(kit: Any
     assert [line for line in hooks.seen if line.startswith("end")] == ["end: Done.", "end: Tested."]
 
 
-async def test_a_hook_that_always_objects_is_heard_a_few_times_then_by_the_person(
-    kit: Any, answer_of: AnswerOf
+@pytest.mark.parametrize("retries", [0, 1, 3])
+async def test_a_hook_that_always_objects_is_heard_as_often_as_the_settings_allow_then_by_the_person(
+    kit: Any, answer_of: AnswerOf, retries: int
 ) -> None:
-    turn = kit.turn(kit.says("Done."), tools=[look], context=kit.context(hooks=Hooks(objects=100)))
+    settings = kit.settings.model_copy(update={"processor_retries": retries})
+    context = kit.context(hooks=Hooks(objects=100), settings=settings)
+    turn = kit.turn(kit.says("Done."), tools=[look], context=context)
+
+    result = await turn.run()
+
+    assert answer_of(result) == "Done.\n" * (retries + 1) + "There is no test."
+    assert (len(turn.model.requests), result.finish_reason) == (retries + 1, "stop")
+
+
+async def test_a_hook_sends_nobody_back_when_no_step_is_left(kit: Any, answer_of: AnswerOf) -> None:
     ceiling = kit.turn(kit.says("Done."), tools=[look], context=kit.context(hooks=Hooks(objects=100)), max_steps=2)
 
-    result, short = await turn.run(), await ceiling.run()
+    result = await ceiling.run()
 
-    assert answer_of(result) == "Done.\n" * 4 + "There is no test."
-    assert (len(turn.model.requests), len(ceiling.model.requests)) == (4, 2)
-    assert answer_of(short) == "Done.\nDone.\nThere is no test."
-    assert (result.finish_reason, short.finish_reason) == ("stop", "stop")
+    assert len(ceiling.model.requests) == 2
+    assert answer_of(result) == "Done.\nDone.\nThere is no test."
+    assert result.finish_reason == "stop"
 
 
 async def test_what_a_specialist_says_last_is_a_result_and_no_answer_that_hooks_are_asked_about(kit: Any) -> None:

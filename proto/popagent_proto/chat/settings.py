@@ -68,7 +68,7 @@ class AgentRuntimePatch(Wire):
         4, ge=1, le=32, description="Tool calls of one step that run at the same time."
     )
     processor_retries: int | None = _seeded(
-        2, ge=0, le=10, description="How often a step that only prepares or checks an answer is tried again."
+        2, ge=0, le=10, description="How often a hook may send the agent back to its answer in one turn."
     )
     final_response_feedback: Text | None = _seeded(
         "No more tools can be used in this turn. Answer the person's last message now from what you found out, "

@@ -13,7 +13,7 @@ test("every setting of the contract has a label and stands in one group", () => 
 
 test("only what no run reads is told to be for later", () => {
   const noted = GROUPS.filter((group) => group.note).flatMap((group) => group.fields);
-  expect(noted.toSorted()).toEqual(["backgroundConcurrency", "backgroundPollMs", "processorRetries", "taskTimeoutMs"]);
+  expect(noted.toSorted()).toEqual(["backgroundConcurrency", "backgroundPollMs", "taskTimeoutMs"]);
 });
 
 describe("reading what was typed", () => {

@@ -11,7 +11,7 @@ export const LABELS: Record<Field, { label: string; unit?: string; long?: boolea
   concurrentToolCalls: { label: "Tool calls at the same time", unit: "calls" },
   finalResponseFeedback: { label: "Word before the last step", long: true },
   specialistMaxSteps: { label: "Steps of a specialist", unit: "steps" },
-  processorRetries: { label: "Retries of a processor", unit: "retries" },
+  processorRetries: { label: "Answers sent back by a hook", unit: "times" },
   delegationContextMessages: { label: "Messages that a specialist is given", unit: "messages" },
   delegationResultCharacters: { label: "Longest result of a specialist", unit: "characters" },
   delegationFailureText: { label: "When a specialist failed", long: true },
@@ -34,7 +34,7 @@ export interface Group {
 }
 
 export const MODEL_FIELDS: readonly Field[] = ["modelSource", "defaultModel"];
-const TURN_FIELDS: readonly Field[] = ["supervisorMaxSteps", "concurrentToolCalls", "finalResponseFeedback"];
+const TURN_FIELDS: readonly Field[] = ["supervisorMaxSteps", "concurrentToolCalls", "processorRetries", "finalResponseFeedback"];
 const SPECIALIST_FIELDS: readonly Field[] = [
   "specialistMaxSteps",
   "delegationContextMessages",
@@ -51,7 +51,7 @@ export const GROUPS: readonly Group[] = [
   { title: "Specialists", note: "", fields: SPECIALIST_FIELDS },
   {
     title: "Later",
-    note: "Nothing reads these yet: background tasks and checks of an answer do not exist today. What you save is kept for them.",
+    note: "Nothing reads these yet: background tasks do not exist today. What you save is kept for them.",
     fields: (Object.keys(agentRuntimeFields) as Field[]).filter((field) => !READ_FIELDS.includes(field)),
   },
 ];
