@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import ssl
 from typing import Final
@@ -15,6 +14,7 @@ import aiohttp
 from popagent_models.endpoint import Endpoint
 from popagent_models.errors import ModelConfigurationError, ModelError
 from popagent_models.failures import no_headers, retry_after, unreachable
+from popagent_web.tls import trusted
 
 log = logging.getLogger(__name__)
 
@@ -143,14 +143,6 @@ def plain(error: Exception) -> Exception:
     if isinstance(error.os_error, ConnectionResetError):
         return ssl.SSLError("the server hung up during the TLS handshake")
     return error.os_error
-
-
-@functools.cache
-def trusted(*, trust_env: bool) -> ssl.SSLContext:
-    """Return the one TLS context of the process: reading the certificates takes a tenth of a second."""
-    import httpx2  # noqa: PLC0415 (finds the certificates of every system; most endpoints need none)
-
-    return httpx2.create_ssl_context(trust_env=trust_env)
 
 
 def proxy_for(endpoint: Endpoint) -> str | None:

@@ -14,7 +14,6 @@ from typing import Any, Final
 from popagent_chat.hooks.commanding import HookCommands
 from popagent_chat.hooks.content import bounded_reason, bounded_text
 from popagent_chat.hooks.failure import HookFailedError
-from popagent_chat.hooks.origins import Origin, origin_of
 from popagent_chat.hooks.posting import Poster
 from popagent_chat.hooks.rules import MAY_REFUSE
 from popagent_chat.hooks.store import RESOURCE, StoredHook
@@ -23,6 +22,7 @@ from popagent_kit import json
 from popagent_kit.errors import AppError, MalformedJsonError
 from popagent_proto.chat.hooks import HookDecision, HookStatus
 from popagent_telemetry import inject, metrics, register_secret, span
+from popagent_web.addresses import Origin, origin_of
 
 log = logging.getLogger(__name__)
 

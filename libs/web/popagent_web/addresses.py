@@ -1,0 +1,84 @@
+"""Where requests may go: origins as an operator writes them, and the addresses that a name may lead to."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Origin(NamedTuple):
+    """Scheme, host in lower case, port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+
+def origin_of(url: str) -> Origin:
+    """Return the origin of an http(s) URL.
+
+    Raises:
+        ValueError: It is none, or holds a name or password; the message says what is wrong.
+    """
+    if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url) or "\\" in url:
+        raise ValueError("must hold printable ASCII characters alone")
+    parts = urlsplit(url)
+    port = parts.port
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or port == 0:
+        raise ValueError("must be an http or https URL")
+    if "@" in parts.netloc:
+        raise ValueError("must not hold a user name or password")
+    return Origin(parts.scheme, parts.hostname.lower().removesuffix("."), port or DEFAULT_PORTS[parts.scheme])
+
+
+def may_be_reached(address: str, host: str) -> bool:
+    """Tell whether a request for `host`, which is allowed, may go to this address.
+
+    A name may lead to the public network only, since whoever holds the name decides where it leads; `localhost` leads
+    to this machine, and an address that the operator wrote leads to itself.
+    """
+    found = _address(address)
+    named = literal(host)
+    if named is not None:
+        return found == named
+    if host == "localhost":
+        return found.is_loopback
+    return found.is_global and not found.is_multicast
+
+
+def may_be_own(address: str, host: str) -> bool:
+    """As `may_be_reached`, for a server of the operator's own: its name may lead to a private network, too.
+
+    Never to a link-local address: there clouds give credentials to whoever asks.
+    """
+    if literal(host) is not None or host == "localhost":
+        return may_be_reached(address, host)
+    return is_of_a_server(_address(address))
+
+
+def is_of_a_server(address: Address) -> bool:
+    """Tell whether a server of the operator's own can be at this address."""
+    return not (address.is_link_local or address.is_multicast or address.is_unspecified)
+
+
+def literal(host: str) -> Address | None:
+    """Return the address that `host` is, None when it is a name."""
+    try:
+        return _address(host)
+    except ValueError:
+        return None
+
+
+def _address(text: str) -> Address:
+    found = ipaddress.ip_address(text.partition("%")[0])
+    return found.ipv4_mapped or found if isinstance(found, ipaddress.IPv6Address) else found

@@ -1,0 +1,59 @@
+"""Which addresses a name may lead to."""
+
+from __future__ import annotations
+
+import pytest
+
+from popagent_web.addresses import may_be_own, may_be_reached
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "may"),
+    [
+        ("93.184.216.34", "guard.example.com", True),
+        ("2606:2800:220:1:248:1893:25c8:1946", "guard.example.com", True),
+        ("127.0.0.1", "guard.example.com", False),
+        ("10.0.0.5", "guard.example.com", False),
+        ("192.168.1.1", "guard.example.com", False),
+        ("169.254.169.254", "guard.example.com", False),
+        ("::1", "guard.example.com", False),
+        ("::ffff:127.0.0.1", "guard.example.com", False),
+        ("fe80::1%eth0", "guard.example.com", False),
+        ("fd00::1", "guard.example.com", False),
+        ("0.0.0.0", "guard.example.com", False),
+        ("224.0.0.1", "guard.example.com", False),
+        ("127.0.0.1", "2130706433", False),
+        ("127.0.0.1", "localhost", True),
+        ("93.184.216.34", "localhost", False),
+        ("10.0.0.5", "10.0.0.5", True),
+        ("10.0.0.6", "10.0.0.5", False),
+        ("::1", "0:0:0:0:0:0:0:1", True),
+    ],
+)
+def test_a_name_leads_to_the_public_network_only(address: str, host: str, *, may: bool) -> None:
+    assert may_be_reached(address, host) is may
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "may"),
+    [
+        ("10.0.0.5", "searxng", True),
+        ("192.168.1.9", "search.lan", True),
+        ("127.0.0.1", "search.lan", True),
+        ("93.184.216.34", "search.example.com", True),
+        ("fd00::1", "searxng", True),
+        ("169.254.169.254", "searxng", False),
+        ("::ffff:169.254.169.254", "searxng", False),
+        ("fe80::1%eth0", "searxng", False),
+        ("0.0.0.0", "searxng", False),
+        ("224.0.0.1", "searxng", False),
+        ("127.0.0.1", "localhost", True),
+        ("10.0.0.5", "localhost", False),
+        ("127.0.0.1", "127.0.0.1", True),
+        ("10.0.0.6", "127.0.0.1", False),
+    ],
+)
+def test_a_server_of_the_operator_may_be_near_and_never_where_clouds_give_credentials(
+    address: str, host: str, *, may: bool
+) -> None:
+    assert may_be_own(address, host) is may
