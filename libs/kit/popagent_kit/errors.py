@@ -82,6 +82,12 @@ class RevisionConflictError(ConflictError):
     code = "revision_conflict"
 
 
+class KeyUsedError(ConflictError):
+    """This Idempotency-Key was used for another command. Send this one with a new key."""
+
+    code = "key_used"
+
+
 class TooLargeError(AppError):
     """The body is larger than this route accepts."""
 

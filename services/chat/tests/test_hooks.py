@@ -87,7 +87,7 @@ async def test_a_hook_is_stored_once_told_and_listed_in_the_order_in_which_hooks
 
     late = await create(door, server, order_index=200)
     first = await create(door, server, command_id=command_id, matcher="write|edit", timeout_ms=100, order_index=0)
-    again = await create(door, server, command_id=command_id)
+    again = await create(door, server, command_id=command_id, matcher="write|edit", timeout_ms=100, order_index=0)
     told = await create(door, server, event="PostToolUse")
 
     assert (first.id, first.revision, first.on_failure, first.has_secret) == (command_id, 0, "block", False)
@@ -99,6 +99,17 @@ async def test_a_hook_is_stored_once_told_and_listed_in_the_order_in_which_hooks
     assert "POPAGENT_HOOK_FOLDER" in listed.commands_problem
     subjects = await pool.fetch("select subject from outbox where aggregate_id = $1", first.id)
     assert [row["subject"] for row in subjects] == ["popagent.chat.evt.hooks-changed.v1"]
+
+
+async def test_the_key_of_one_hook_makes_no_other_and_loses_none(door: Door, server: HookServer) -> None:
+    command_id = new_id()
+    await create(door, server, command_id=command_id)
+
+    others: list[dict[str, Any]] = [{"name": "Another"}, {"event": "Stop"}, {"on_failure": "allow"}, {"secret": SECRET}]
+    told = [await refusal(create(door, server, command_id=command_id, **fields)) for fields in others]
+
+    assert [(error.http_status, error.code) for error in told] == [(409, "key_used")] * len(others)
+    assert len((await door.ask(ListHooks())).items) == 1
 
 
 async def test_a_hook_that_cannot_be_is_refused_by_its_field_and_leaves_nothing(

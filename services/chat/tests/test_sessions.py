@@ -63,6 +63,27 @@ async def test_a_created_session_is_found_again_by_its_command_and_refused_by_it
     assert (nowhere.http_status, nowhere.field) == (422, "workspaceId")
 
 
+async def test_the_key_of_one_session_makes_no_other_and_loses_none(door: Door, root: Any) -> None:
+    (root / "elsewhere").mkdir()
+    elsewhere = await door.ask(
+        RegisterWorkspace(command_id=new_id(), body=RegisterWorkspaceBody(name="Elsewhere", path="elsewhere"))
+    )
+    titled = CreateSession(command_id=new_id(), body=CreateSessionBody(title="Herons"))
+    plain = CreateSession(command_id=new_id(), body=CreateSessionBody())
+    await door.ask(titled)
+    first = await door.ask(plain)
+    await door.say("About herons", first.id)  # which gives the session a title of its own
+
+    others = [
+        await refusal(door.ask(CreateSession(command_id=made.command_id, body=CreateSessionBody(**body))))
+        for made in (titled, plain)
+        for body in ({"title": "Egrets"}, {"title": made.body.title, "workspace_id": elsewhere.id})
+    ]
+
+    assert [(error.http_status, error.code) for error in others] == [(409, "key_used")] * 4
+    assert (await door.ask(plain)).id == first.id
+
+
 async def test_the_list_is_filtered_and_paged_over_rows_of_the_same_moment(door: Door, pool: Pool, root: Any) -> None:
     (root / "listed").mkdir()
     workspace = await door.ask(

@@ -86,10 +86,12 @@ async def test_the_same_path_again_is_answered_with_the_stored_registration(door
     taken = await refusal(door.ask(command("twice/", "Second")))
     replayed = await door.ask(command("twice", "First", first.id))
     other = await refusal(door.ask(command("default", "First", first.id)))
+    renamed = await refusal(door.ask(command("twice", "Second", first.id)))
 
     assert (taken.http_status, taken.code, taken.extra["workspace"]["id"]) == (409, "workspace_exists", first.id)
     assert replayed == first
     assert other.code == "workspace_exists"
+    assert (renamed.http_status, renamed.code) == (409, "key_used")
 
 
 async def test_workspaces_are_listed_by_name_the_default_one_first_page_by_page(

@@ -16,7 +16,14 @@ from popagent_chat.secrets import store as secrets
 from popagent_chat.sessions import store as sessions
 from popagent_chat.sessions.handlers import SessionNotFoundError
 from popagent_db.pool import Connection
-from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError, RateLimitedError, RevisionConflictError
+from popagent_kit.errors import (
+    ConflictError,
+    InvalidInputError,
+    KeyUsedError,
+    NotFoundError,
+    RateLimitedError,
+    RevisionConflictError,
+)
 from popagent_kit.ids import new_id
 from popagent_proto.chat.hooks import (
     HOOK_SECRET_PURPOSE,
@@ -93,6 +100,7 @@ async def create_hook(deps: ChatDeps, command: CreateHook) -> HookView:
         await store.LOCK_TABLE.run(conn)
         stored = await store.GET.first(conn, command.command_id)
         if stored is not None:
+            _refuse_another(stored, fields, signs=command.sealed_secret is not None)
             return stored
         if await store.COUNT.value(conn) >= MOST_HOOKS:
             raise TooManyHooksError
@@ -100,6 +108,13 @@ async def create_hook(deps: ChatDeps, command: CreateHook) -> HookView:
         if command.sealed_secret is not None:
             await _keep_secret(deps, conn, command.command_id, command.sealed_secret)
         return await _told(deps, conn, command.command_id)
+
+
+def _refuse_another(stored: HookView, asked: HookFields, *, signs: bool) -> None:
+    """Raise KeyUsedError when the stored hook was made by another command; after a change of it nobody can tell."""
+    as_made = stored.revision == 0
+    if as_made and (store.columns_of(stored) != store.columns_of(asked) or stored.has_secret != signs):
+        raise KeyUsedError
 
 
 @handlers.answers(UpdateHook)

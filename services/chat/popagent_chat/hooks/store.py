@@ -92,7 +92,7 @@ UPDATE: Final = Query(
 )
 
 
-def columns_of(fields: HookFields) -> tuple[object, ...]:
+def columns_of(fields: HookFields | HookView) -> tuple[object, ...]:
     """Return what INSERT and UPDATE store, behind the id."""
     return (
         fields.name,

@@ -11,7 +11,7 @@ from popagent_chat.threads import store as threads
 from popagent_chat.threads.words import folded
 from popagent_chat.workspaces.handlers import workspace_for
 from popagent_db.pool import Connection
-from popagent_kit.errors import ConflictError, InvalidInputError, NotFoundError, RevisionConflictError
+from popagent_kit.errors import ConflictError, InvalidInputError, KeyUsedError, NotFoundError, RevisionConflictError
 from popagent_kit.ids import is_client_id
 from popagent_proto.chat.sessions import (
     CreateSession,
@@ -100,10 +100,20 @@ async def create_session(deps: ChatDeps, command: CreateSession) -> SessionView:
         if row is not None:
             await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
             return await view_of(conn, row)
-        stored = await view_of(conn, await store.GET.one(conn, session_id))
+        found = await store.GET.one(conn, session_id)
+        if command.body.id is None and await _was_made_by(conn, found, command):
+            return await view_of(conn, found)
+        stored = await view_of(conn, found)
     if command.body.id is None:
-        return stored
+        raise KeyUsedError
     raise SessionExistsError(extra={"session": stored.wire()})
+
+
+async def _was_made_by(conn: Connection, stored: SessionRow, command: CreateSession) -> bool:
+    """Tell whether this command made the session; once somebody changed it, nobody can tell."""
+    wanted = await workspace_for(conn, command.body.workspace_id)
+    title = stored.title if stored.title_locked else None
+    return stored.revision > 0 or (stored.workspace_id, title) == (wanted.id, command.body.title)
 
 
 @handlers.answers(PatchSession)

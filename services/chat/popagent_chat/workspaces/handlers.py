@@ -15,6 +15,7 @@ from popagent_kit.errors import (
     ConfigurationError,
     ConflictError,
     InvalidInputError,
+    KeyUsedError,
     NotFoundError,
     RevisionConflictError,
 )
@@ -89,6 +90,8 @@ async def register_workspace(deps: ChatDeps, command: RegisterWorkspace) -> Work
                 return created
             stored = await store.BY_PATH.one(conn, path)
     if stored.id == command.command_id and stored.path == path:
+        if stored.revision == 0 and stored.name != command.body.name:
+            raise KeyUsedError
         return stored
     raise WorkspaceExistsError(extra={"workspace": stored.wire()})
 
