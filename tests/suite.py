@@ -19,8 +19,8 @@ from typing import Final, Self
 
 import psutil
 
+from popagent_kit.exec_shim import shim
 from popagent_kit.settings import clone_root, read_env_file
-from popagent_local.exec_shim import shim
 from popagent_local.infrastructure import PROGRAM_NAMES
 from popagent_local.ports import free_port
 from popagent_local.programs import surroundings

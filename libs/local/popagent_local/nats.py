@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 
 from popagent_kit import json
 from popagent_kit.errors import ConfigurationError, MalformedJsonError
-from popagent_local.exec_shim import shim
+from popagent_kit.exec_shim import shim
 from popagent_local.ports import LOOPBACK
 
 MAX_PAYLOAD: Final = "8MB"

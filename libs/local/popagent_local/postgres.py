@@ -18,7 +18,7 @@ from typing import ClassVar, Final, Literal
 from urllib.parse import quote
 
 from popagent_kit.errors import ConfigurationError
-from popagent_local.exec_shim import shim
+from popagent_kit.exec_shim import shim
 from popagent_local.ports import LOOPBACK
 
 SUPERUSER: Final = "popagent"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
+from popagent_kit.exec_shim import shim
 from popagent_kit.shared_settings import LONGEST_DOOR_DRAIN_S, LONGEST_TURN_GRACE_S
-from popagent_local.exec_shim import shim
 from popagent_local.ports import LOOPBACK
 
 T = TypeVar("T")

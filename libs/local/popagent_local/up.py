@@ -19,10 +19,10 @@ from typing import Any, Final
 from popagent_kit import remedies, tasks
 from popagent_kit.clock import now, wire_time
 from popagent_kit.errors import AppError
+from popagent_kit.exec_shim import die_with_parent
 from popagent_kit.ids import new_id
 from popagent_kit.settings import command, home_folder, reveal
 from popagent_local import default_workspace
-from popagent_local.exec_shim import die_with_parent
 from popagent_local.infrastructure import CLUSTERS, PROGRAM_NAMES, Infrastructure, Ports, resolve
 from popagent_local.keeper import StartError
 from popagent_local.output import Terminal, tail

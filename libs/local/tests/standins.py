@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 
 from popagent_kit import json
-from popagent_local.exec_shim import shim
+from popagent_kit.exec_shim import shim
 from popagent_local.infrastructure import Infrastructure
 from popagent_local.programs import Program, answers_ok
 from popagent_local.services import LOCAL_SERVICES, SuiteValues, environment

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from popagent_kit.errors import ConfigurationError
-from popagent_local.exec_shim import shim
+from popagent_kit.exec_shim import shim
 from popagent_local.nats import EmbeddedNats, find_binary, server_info
 from popagent_local.ports import free_port
 from popagent_local.postgres import NOBODY, EmbeddedPostgres, RootMode

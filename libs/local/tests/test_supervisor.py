@@ -18,9 +18,9 @@ import psutil
 import pytest
 
 from popagent_kit import tasks
+from popagent_kit.exec_shim import shim
 from popagent_local import keeper as keeping
 from popagent_local import supervisor as supervising
-from popagent_local.exec_shim import shim
 from popagent_local.keeper import StartError
 from popagent_local.output import Terminal
 from popagent_local.ports import free_port

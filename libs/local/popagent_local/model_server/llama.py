@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from popagent_kit.errors import UnavailableError
-from popagent_local.exec_shim import die_with_parent
+from popagent_kit.exec_shim import die_with_parent
 
 log = logging.getLogger(__name__)
 
