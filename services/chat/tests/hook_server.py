@@ -9,7 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-Answer = Callable[["Told"], Awaitable[bytes]]
+Answer = Callable[["Told"], Awaitable[bytes | list[bytes]]]
+
+
+# Between the pieces of an answer that drips.
+PIECE_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,13 @@ def always(data: bytes) -> Answer:
 
 def denies(reason: str) -> Answer:
     return always(answer({"decision": "deny", "reason": reason}))
+
+
+def drips(*data: bytes) -> Answer:
+    async def given(_: Told) -> list[bytes]:
+        return list(data)
+
+    return given
 
 
 async def hangs(_: Told) -> bytes:
@@ -91,5 +102,11 @@ class HookServer:
         body = await reader.readexactly(int(headers["content-length"]))
         told = Told(first.split()[1], headers, body)
         self.told.append(told)
-        writer.write(await self.answers.get(told.path, always(answer()))(told))
+        said = await self.answers.get(told.path, always(answer()))(told)
+        if isinstance(said, bytes):
+            writer.write(said)
+        else:
+            for piece in said:
+                writer.write(piece)
+                await asyncio.sleep(PIECE_S)
         await writer.drain()

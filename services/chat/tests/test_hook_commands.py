@@ -94,6 +94,8 @@ MISBEHAVING = {
     "fails": ("echo oh >&2; exit 3", "error", "ended with status 3"),
     "lies": ("echo fine", "error", "not JSON"),
     "says much": (f"head -c {LONGEST_OUTPUT + 1} /dev/zero | tr '\\0' x", "error", "more than 64 kB"),
+    "allows and denies": ("""echo '{"decision": "deny", "decision": "allow"}'""", "error", "twice"),
+    "says it for ever": ('yes \'{"decision": "allow"}\'', "timeout", "did not answer"),
     "is gone": ("exec /hooks/none", "error", "ended with status 127"),
 }
 

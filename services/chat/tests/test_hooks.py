@@ -37,7 +37,7 @@ from popagent_proto.chat.hooks import (
 from popagent_proto.chat.secrets import GetSealingKey
 from popagent_proto.chat.sessions import CreateSession, CreateSessionBody, DeleteSession
 from services.chat.tests.conftest import StartChat
-from services.chat.tests.hook_server import HookServer, always, answer, denies, hangs
+from services.chat.tests.hook_server import HookServer, always, answer, denies, drips, hangs
 from services.chat.tests.running import Chat, Door, refusal
 
 SECRET = "a-long-enough-secret-of-hooks"
@@ -239,6 +239,8 @@ async def test_a_trial_shows_what_a_hook_makes_of_an_example(door: Door, server:
 
 ODD = {
     "hangs": (hangs, "timeout", "did not answer within 300 ms"),
+    "drips": (drips(b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n", *[b" "] * 50), "timeout", "within 300 ms"),
+    "drips its head": (drips(b"HTTP/1.1 200 OK\r\n", *[b"x: y\r\n"] * 50), "timeout", "within 300 ms"),
     "hangs up": (always(b""), "error", "broke the connection off"),
     "is no HTTP": (always(b"hello\r\n\r\n"), "error", "It "),
     "500": (always(answer(status="500 Oh")), "error", "answered 500"),
@@ -257,6 +259,16 @@ ODD = {
         "error",
         "broke the connection off",
     ),
+    "allows and denies": (always(answer(b'{"decision": "deny", "decision": "allow"}')), "error", "twice"),
+    "allows something else": (
+        always(answer({"decision": "allow", "updatedInput": {"path": "../../etc/passwd"}})),
+        "error",
+        "“updatedInput”",
+    ),
+    "no Unicode": (always(answer(b'{"decision": "\xff"}')), "error", "not JSON"),
+    "half a character": (always(answer(b'{"decision": "allow", "reason": "\\ud800"}')), "error", "not JSON"),
+    "too deep": (always(answer(b"[" * 50_000)), "error", "not JSON"),
+    "packed": (always(answer(b"\x1f\x8b" + b"0" * 100, headers="content-encoding: gzip\r\n")), "error", "not JSON"),
     "endless head": (always(b"HTTP/1.1 200 OK\r\nx: " + b"y" * 1_000_000), "error", "It "),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import json as plain_json
 import logging
 import time
 from collections.abc import Mapping
@@ -31,6 +32,7 @@ SECONDS: Final = metrics.histogram(
 )
 TRIALS_AT_ONCE: Final = 4
 SIGNATURE: Final = "x-popagent-signature"
+KNOWN: Final = frozenset({"decision", "reason"})
 NO_REASON: Final = "It gave no reason."
 
 
@@ -135,10 +137,32 @@ def _understood(hook: StoredHook, data: bytes) -> tuple[HookStatus, HookDecision
         return _failed(hook, "error", "answered what is not JSON")
     if not isinstance(said, dict) or said.get("decision") not in ("allow", "deny"):
         return _failed(hook, "error", 'answered without a "decision" of "allow" or "deny"')
+    if _has_a_name_twice(data):
+        return _failed(hook, "error", "answered with a name that stands there twice")
     if said["decision"] == "allow":
+        # It may ask for more than to let it pass, as to change the arguments: that must not be believed done.
+        unknown = said.keys() - KNOWN
+        if unknown:
+            return _failed(hook, "error", f"answered with “{min(unknown)}”, which means nothing here")
         return "ok", "allow", ""
     reason = said.get("reason")
     return "denied", "deny", (bounded_reason(reason) if isinstance(reason, str) else "") or NO_REASON
+
+
+def _has_a_name_twice(data: bytes) -> bool:
+    """Tell whether the JSON says two things under one name: readers differ in which of them they take."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        said = dict(pairs)
+        if len(said) < len(pairs):
+            raise ValueError
+        return said
+
+    try:
+        plain_json.loads(data, object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def _failed(hook: StoredHook, status: HookStatus, what: str) -> tuple[HookStatus, HookDecision | None, str]:
