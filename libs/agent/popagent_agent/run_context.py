@@ -14,6 +14,7 @@ from popagent_sandbox.brief import RepoBrief
 from popagent_sandbox.commands import Commands
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.ledger import ReadLedger
+from popagent_web.search import WebSearch
 
 Access = Literal["read", "write", "exec"]
 WorkspaceAccess = Literal["none", "read-only", "read-write"]
@@ -116,6 +117,7 @@ class RunContext:
     agents: tuple[AgentProfile, ...] = ()
     thread_id: str | None = None
     resource_id: str | None = None
+    web: WebSearch | None = None
     reads: ReadLedger = field(default_factory=ReadLedger, init=False, repr=False, compare=False)
 
     def attributes(self) -> dict[str, str | int]:

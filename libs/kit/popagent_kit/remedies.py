@@ -7,6 +7,14 @@ from typing import Final
 
 from popagent_kit.settings import command
 
+# How the state of a check begins that looks for what nobody set up: nothing is wrong, and nothing is there.
+NOT_SET_UP: Final = "not set up"
+
+
+def is_trouble(state: str) -> bool:
+    """Tell whether the state of a check says that something is wrong."""
+    return state != "ok" and not state.startswith(NOT_SET_UP)
+
 
 @dataclass(frozen=True)
 class Remedy:
@@ -41,6 +49,11 @@ def reach_server(variable: str) -> str:
 def restore_secret_key() -> str:
     """Say what to do about secrets that cannot be read."""
     return "put the POPAGENT_SECRET_KEY of before back from your backup, or enter the secrets again"
+
+
+def set_up_search() -> str:
+    """Say how the web can be searched."""
+    return "start a SearXNG that gives JSON, as docs/web-search.md says, and name it in SEARXNG_URL"
 
 
 def restart_service(name: str) -> str:
@@ -81,6 +94,8 @@ def remedy_for_check(name: str) -> Remedy:
                 "Agents read and change files; no command runs, confined or not.",
                 "allow user namespaces on this machine, as docs/sandbox.md says for each system; then start again",
             )
+        case "search":
+            return Remedy("Agents work without the web.", set_up_search())
         case _:
             return Remedy(
                 "The rest works.", f"`{command('doctor')}` checks this machine, `{command('logs')}` shows more"

@@ -11,6 +11,7 @@ from popagent_tools.changing import delete_file, edit_file, make_folder, move_fi
 from popagent_tools.files import grep_files, list_files, read_file, stat_file
 from popagent_tools.git import git_diff, git_log, git_show, git_status
 from popagent_tools.shell import run_shell, shell_process
+from popagent_tools.web import web_search
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ CATALOGUE: Final[dict[str, Tool]] = {
         git_show,
         run_shell,
         shell_process,
+        web_search,
     )
 }
 
