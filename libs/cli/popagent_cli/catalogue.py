@@ -29,6 +29,21 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
         "agents": Entry("popagent_cli.agents:agents", "Who the agents are; change what makes them so."),
         "workspace": Entry("popagent_cli.workspaces:workspace", "The folders that agents may work in."),
         "hooks": Entry("popagent_cli.hooks:hooks", "Programs of yours that agents ask before they act."),
+        "skill-list": Entry("popagent_cli.skills:list_skills", "List the skills of an agent, enabled and disabled."),
+        "skill-show": Entry("popagent_cli.skills:show", "Show a whole skill, or one of its references."),
+        "skill-import": Entry(
+            "popagent_cli.skill_folders:import_skills",
+            "Store the skills that lie in folders; the agent's next run has them.",
+        ),
+        "skill-export": Entry(
+            "popagent_cli.skill_folders:export_skills",
+            "Write skills of an agent below FOLDER, all of them or those named.",
+        ),
+        "skill-enable": Entry("popagent_cli.skills:enable", "Let the agent's next run have a skill."),
+        "skill-disable": Entry("popagent_cli.skills:disable", "Keep a skill out of the agent's runs; it stays stored."),
+        "skill-delete": Entry(
+            "popagent_cli.skills:delete", "Delete a skill; runs that have begun keep it to their end."
+        ),
         "settings-show": Entry("popagent_cli.settings:show", "Show the settings of a section."),
         "settings-patch": Entry("popagent_cli.settings:patch", "Change settings of a section."),
     },

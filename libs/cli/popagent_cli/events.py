@@ -21,7 +21,7 @@ PLACES: Final = frozenset({"ready", "resync"})
 
 
 @click.command()
-@click.option("--topics", default="sessions,turns,workspaces,settings,agents,hooks,health", show_default=True)
+@click.option("--topics", default="sessions,turns,workspaces,settings,agents,skills,hooks,health", show_default=True)
 @as_json_option
 @with_client
 def events(client: Client, topics: str, as_json: bool) -> None:
@@ -70,7 +70,7 @@ def _show(event: SentEvent, as_json: bool) -> None:
 
 def _line(topic: str, data: dict[str, Any]) -> str:
     if topic == "health":
-        bad = [f"{name}: {state}" for name, state in data["checks"].items() if state != "ok"]
+        bad = [f"{name}: {state}" for name, state in data["checks"].items() if is_trouble(state)]
         bad += [f"{row['service']} is not ready" for row in data["services"] if not row["ready"]]
         return f"health  {'ready' if data['ready'] else 'not ready'}  {', '.join(bad)}".rstrip()
     event = data["event"]

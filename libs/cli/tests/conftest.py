@@ -51,6 +51,10 @@ VIEWS = {
     "agents": "AgentList",
     "agents patch": "AgentView",
     "agent-health": "AgentHealthView",
+    "skill-list": "SkillList",
+    "skill-import": "SkillView",
+    "skill-enable": "SkillView",
+    "skill-delete": "DeletedView",
     "company": "CompanyView",
     "hooks": "HookList",
     "hooks add": "HookView",
@@ -87,6 +91,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "WorkspaceList": {"nextCursor": None},
     "TraceList": {"nextCursor": None},
     "AgentList": {"nextCursor": None},
+    "SkillList": {"nextCursor": None},
     "HookList": {"nextCursor": None},
     "HookRunList": {"nextCursor": None},
     "ConnectionTestView": {"ok": True, "class": "ok"},
@@ -227,7 +232,7 @@ def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
 
 def verb_of(method: str, path: str) -> str | None:
     for (verb_method, template), verb in VERBS.items():
-        if method == verb_method and re.fullmatch(template.replace("{id}", "[^/]+"), path):
+        if method == verb_method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
             return verb
     return None
 

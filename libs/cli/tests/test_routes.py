@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import pytest
 from fastapi.routing import APIRoute
@@ -38,6 +40,10 @@ CALLS: dict[str, list[str]] = {
     "agents patch": ["agents", "patch", "example", '{"name":"Scout"}'],
     "agent-health": ["agent-health"],
     "company": ["company"],
+    "skill-list": ["skill-list", "researcher"],
+    "skill-import": ["skill-import", "researcher", "notes"],
+    "skill-enable": ["skill-enable", "researcher", "example"],
+    "skill-delete": ["skill-delete", "researcher", "example"],
     "hooks": ["hooks"],
     "hooks add": ["hooks", "add", "Guard", "--event", "PreToolUse", "--to", "http://127.0.0.1:9000/"],
     "hooks patch": ["hooks", "patch", "example", '{"enabled":false}'],
@@ -78,6 +84,8 @@ def test_every_route_under_api_is_among_those_enumerated() -> None:
 @pytest.mark.parametrize(("route", "verb"), VERBS.items(), ids=[f"{m} {p}" for m, p in VERBS])
 def test_the_verb_of_a_route_really_asks_it(route: tuple[str, str], verb: str, peer: Peer, run: Run) -> None:
     peer.script.chunks = [c.start(message_id="a"), c.start_step(), c.finish_step(), c.finish()]
+    Path("notes").mkdir()
+    Path("notes/SKILL.md").write_text("---\nname: notes\ndescription: Notes.\n---\nWrite them.\n")
     if verb == "events":
         # Once, then a refusal, which ends the command.
         peer.answers["events"] = lambda _: None if len(peer.asked) == 1 else ({"error": "no", "code": "x"}, 401)

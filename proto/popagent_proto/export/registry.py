@@ -14,6 +14,7 @@ from popagent_proto.chat.agents import AgentPatch
 from popagent_proto.chat.messages import AgentActivity, MessageMetadata, TextMetadata, ToolMetadata
 from popagent_proto.chat.sessions import CreateSessionBody, PatchSessionBody, SaveSessionBody, SetHeadBody
 from popagent_proto.chat.settings import AgentRuntimePatch
+from popagent_proto.chat.skills import SkillFields, SkillPatch
 from popagent_proto.chat.turns import ChatRequest
 from popagent_proto.chat.workspaces import PatchWorkspaceBody, RegisterWorkspaceBody
 from popagent_proto.common import JobView
@@ -52,6 +53,8 @@ def http_shapes() -> list[type[BaseModel]]:
         RegisterWorkspaceBody,
         SaveSessionBody,
         SetHeadBody,
+        SkillFields,
+        SkillPatch,
         http.SuiteHealthView,
         AgentActivity,
         TextMetadata,

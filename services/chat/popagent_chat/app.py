@@ -31,6 +31,7 @@ from popagent_chat.secrets.keyring import Keyring
 from popagent_chat.sessions import delete, export, head
 from popagent_chat.sessions import handlers as sessions
 from popagent_chat.settings import ChatSettings
+from popagent_chat.skills import handlers as skills
 from popagent_chat.threads import indexing
 from popagent_chat.turns import snapshot, start, stop
 from popagent_chat.turns.worker import TurnWorker
@@ -45,6 +46,7 @@ from popagent_models.settings import ModelSettings
 SLICES: Final = (
     workspaces,
     agents,
+    skills,
     company,
     runtime_settings,
     models,

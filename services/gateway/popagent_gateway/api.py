@@ -23,6 +23,7 @@ from popagent_gateway.routes import (
     observability,
     sessions,
     settings,
+    skills,
     workspaces,
 )
 from popagent_gateway.routes.pages import BUILT, page_routes
@@ -34,6 +35,7 @@ ROUTERS: Final = (
     sessions.router,
     workspaces.router,
     agents.router,
+    skills.router,
     company.router,
     hooks.router,
     models.router,

@@ -26,6 +26,13 @@ class MessageSearch(Wire):
     limit: int = Field(default=50, ge=1, le=200)
 
 
+class SkillPage(Wire):
+    """Which skills of an agent; the cursor is the one that the page before answered."""
+
+    cursor: Text | None = Field(default=None, max_length=200)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
 class HookRunPage(Wire):
     """Which runs of hooks; without a cursor from the first on, with `turnId` those of one turn."""
 

@@ -13,6 +13,7 @@ from popagent_proto.chat.hooks import HookChanged, HookDeleted
 from popagent_proto.chat.models import ModelConnectionChanged
 from popagent_proto.chat.sessions import SessionChanged, SessionDeleted
 from popagent_proto.chat.settings import AgentRuntimeChanged
+from popagent_proto.chat.skills import SkillChanged, SkillDeleted
 from popagent_proto.chat.turns import TurnEnded, TurnStarted
 from popagent_proto.chat.workspaces import WorkspaceChanged, WorkspaceDeleted, WorkspaceRegistered
 
@@ -24,6 +25,7 @@ TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "workspaces": (WorkspaceRegistered, WorkspaceChanged, WorkspaceDeleted),
     "settings": (AgentRuntimeChanged, ModelConnectionChanged),
     "agents": (AgentChanged,),
+    "skills": (SkillChanged, SkillDeleted),
     "hooks": (HookChanged, HookDeleted),
     HEALTH: (),
 }

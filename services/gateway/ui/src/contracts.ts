@@ -132,7 +132,7 @@ export interface AgentRuntimePatch {
   specialistMaxSteps?: number | null;
   /** Tool calls of one step that run at the same time. */
   concurrentToolCalls?: number | null;
-  /** How often a step that only prepares or checks an answer is tried again. */
+  /** How often a hook may send the agent back to its answer in one turn. */
   processorRetries?: number | null;
   /** What the model is told before its last step. */
   finalResponseFeedback?: string | null;
@@ -748,6 +748,102 @@ export interface SetHeadBody {
   messageId: string;
 }
 
+/** A skill was made or changed; `GET /api/agents/{id}/skills` has it. */
+export interface SkillChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  skillId: string;
+  agentId: string;
+  name: string;
+  enabled: boolean;
+  /** Names of the fields; all that were given when it is new. */
+  changed: Array<string>;
+}
+
+/** A skill is gone. */
+export interface SkillDeleted {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  skillId: string;
+  agentId: string;
+  name: string;
+}
+
+/** What a skill is made of. */
+export interface SkillFields {
+  /** Lower-case letters and digits, in words joined by hyphens; one of its agent alone. */
+  name: string;
+  /** What it is for and when to use it: all that the agent knows of it before it opens it. */
+  description: string;
+  /** The procedure, in Markdown. */
+  instructions: string;
+  license: string | null;
+  compatibility: string | null;
+  /** What its author notes about it; nobody reads meaning into it. */
+  metadata: Record<string, string>;
+  allowedTools: string | null;
+  /** Texts that the procedure points to, by path below references/; read one by one when needed. */
+  references: Record<string, string>;
+  provenance: string | null;
+  enabled: boolean;
+}
+
+/** By name; a page holds about 800 kB at most, or one skill. */
+export interface SkillList {
+  nextCursor: string | null;
+  items: Array<SkillView>;
+}
+
+/** Fields to change; an absent one stays. `license`, `compatibility`, `allowedTools`, `provenance` may be null. */
+export interface SkillPatch {
+  /** The one you saw last. */
+  revision: number;
+  name?: string | null;
+  description?: string | null;
+  instructions?: string | null;
+  license?: string | null;
+  compatibility?: string | null;
+  metadata?: Record<string, string> | null;
+  allowedTools?: string | null;
+  /** All of them: what is not named is gone. */
+  references?: Record<string, string> | null;
+  provenance?: string | null;
+  enabled?: boolean | null;
+}
+
+/** A stored skill; bounds are stated on SkillFields. */
+export interface SkillView {
+  id: string;
+  agentId: string;
+  name: string;
+  description: string;
+  instructions: string;
+  license: string | null;
+  compatibility: string | null;
+  metadata: Record<string, string>;
+  allowedTools: string | null;
+  references: Record<string, string>;
+  provenance: string | null;
+  /** It was learned, and may be changed by what is learned later. Ends with the first edit. */
+  evolutionManaged: boolean;
+  /** A disabled one stays editable, and no run has it. */
+  enabled: boolean;
+  /** Rises with every change; send it with PATCH. 0: as it was made. */
+  revision: number;
+  createdAt: string;
+  updatedAt: string;
+}
+
 /** One span; `parent_id` null marks the root. Texts were redacted before they were stored. */
 export interface SpanView {
   spanId: string;
@@ -1004,6 +1100,8 @@ export interface EventBySubject {
   "popagent.chat.evt.sessions-changed.v1": SessionChanged;
   "popagent.chat.evt.sessions-deleted.v1": SessionDeleted;
   "popagent.chat.evt.settings-agent-runtime.v1": AgentRuntimeChanged;
+  "popagent.chat.evt.skills-changed.v1": SkillChanged;
+  "popagent.chat.evt.skills-deleted.v1": SkillDeleted;
   "popagent.chat.evt.turns-ended.v1": TurnEnded;
   "popagent.chat.evt.turns-started.v1": TurnStarted;
   "popagent.chat.evt.workspaces-changed.v1": WorkspaceChanged;
@@ -1030,7 +1128,7 @@ export const agentRuntimeFields: Readonly<Record<Exclude<keyof AgentRuntimePatch
   supervisorMaxSteps: {"meaning": "Model calls a turn.", "default": 32, "minimum": 1, "maximum": 128},
   specialistMaxSteps: {"meaning": "Model calls a delegated run. Higher ceilings for background work need a longer taskTimeoutMs.", "default": 24, "minimum": 1, "maximum": 128},
   concurrentToolCalls: {"meaning": "Tool calls of one step that run at the same time.", "default": 4, "minimum": 1, "maximum": 32},
-  processorRetries: {"meaning": "How often a step that only prepares or checks an answer is tried again.", "default": 2, "minimum": 0, "maximum": 10},
+  processorRetries: {"meaning": "How often a hook may send the agent back to its answer in one turn.", "default": 2, "minimum": 0, "maximum": 10},
   finalResponseFeedback: {"meaning": "What the model is told before its last step.", "default": "No more tools can be used in this turn. Answer the person's last message now from what you found out, and say openly what is missing or was not done.", "minLength": 1, "maxLength": 4000},
   delegationContextMessages: {"meaning": "Newest messages of the chat that a specialist is given.", "default": 12, "minimum": 0, "maximum": 200},
   delegationResultCharacters: {"meaning": "Longest result of a specialist, in characters; the rest is cut.", "default": 12000, "minimum": 200, "maximum": 200000},
