@@ -13,6 +13,7 @@ from popagent_cli.printing import as_json_option, note, print_json
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.sse import SentEvent, sent_events
 from popagent_kit import json
+from popagent_kit.remedies import is_trouble
 
 # The gateway sends a comment at least every 15 s.
 SILENCE_S: Final = 40.0
