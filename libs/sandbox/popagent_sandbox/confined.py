@@ -20,6 +20,7 @@ from popagent_kit.errors import DependencyError, MalformedJsonError
 from popagent_kit.text import one_line
 from popagent_sandbox import cgroup
 from popagent_sandbox.census import Census
+from popagent_sandbox.disk import DiskRoom
 from popagent_sandbox.grants import Limits
 from popagent_sandbox.output import Output
 from popagent_sandbox.plan import Plan, in_memory
@@ -60,11 +61,13 @@ class Ended:
 class Confined:
     """A running command. `kill` ends all of its programs at once; so does the end of this process, even by kill -9."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, disk: DiskRoom) -> None:
         loop = asyncio.get_running_loop()
         self.output = Output()
         self._limits = limits
+        self._disk = disk
         self._closing = ExitStack()
+        self._closing.callback(disk.close)
         self._why: str | None = None
         self._first_process: asyncio.Future[int] = loop.create_future()
         self._at_the_gate: asyncio.Future[None] = loop.create_future()
@@ -86,7 +89,7 @@ class Confined:
         Raises:
             ConfinementError: The sandbox could not be set up.
         """
-        confined = cls(plan.limits)
+        confined = cls(plan.limits, DiskRoom(plan.workspace_fd))
         try:
             release = confined._spawn(plan)
             async with asyncio.timeout(START_S):
@@ -299,15 +302,21 @@ class Confined:
         while not everything.done():
             await asyncio.wait([everything], timeout=CENSUS_S)
             if not everything.done() and self._why is None:
-                self._look(census)
+                await self._look(census)
         self._close()
 
-    def _look(self, census: Census) -> None:
-        count = census.take(self._limits.processes)
-        if count.processes > self._limits.processes:
-            self.kill(f"it ran more than {self._limits.processes} programs at once")
-        elif count.memory_bytes > self._limits.memory_bytes:
-            self.kill(f"it used more than {self._limits.memory_bytes >> 20} MiB of memory")
+    async def _look(self, census: Census) -> None:
+        limits = self._limits
+        count = census.take(limits.processes)
+        if count.processes > limits.processes:
+            self.kill(f"it ran more than {limits.processes} programs at once")
+        elif (
+            count.memory_bytes > limits.memory_bytes
+            and await asyncio.to_thread(census.memory_bytes, limits.processes) > limits.memory_bytes
+        ):
+            self.kill(f"it used more than {limits.memory_bytes >> 20} MiB of memory")
+        elif (short := await asyncio.to_thread(self._disk.problem)) is not None:
+            self.kill(short)
 
     def _close(self) -> None:
         assert self._bubblewrap is not None

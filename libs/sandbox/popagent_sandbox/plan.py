@@ -25,6 +25,7 @@ class Plan:
     command: Sequence[str]
     files: Mapping[str, bytes]
     descriptors: Sequence[int]
+    workspace_fd: int
     limits: Limits
 
 
@@ -59,7 +60,7 @@ def plan_for(
         return [*room, "--seccomp", str(fds[_FILTER])]
 
     files = {**placed, _FILTER: filter_program()}
-    return Plan(program, options, command, files, (workspace_fd, *protected_fds.values()), limits)
+    return Plan(program, options, command, files, (workspace_fd, *protected_fds.values()), workspace_fd, limits)
 
 
 def in_memory(held: ExitStack, name: str, content: bytes) -> int:

@@ -87,6 +87,8 @@ _ABSENT: Final[dict[str, Numbers]] = {
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
 }
+# Programs write instead: a disk is then filled at a speed that can be watched, not at once.
+_NOT_SUPPORTED: Final[dict[str, Numbers]] = {"fallocate": (285, 47)}
 _NEW_NAMESPACE: Final = 0x7E020000
 _SET_OWNER_BITS: Final = 0o6000
 _CREATES: Final = 0o100 | 0o20000000
@@ -132,7 +134,11 @@ def _program(here: _Architecture) -> Iterator[_Step]:
     # Numbers of x32 lie above as well.
     yield _IF_AT_LEAST, 0, 1, _FIRST_UNKNOWN
     yield _refuse(errno.ENOSYS)
-    for table, error in ((_REFUSED, errno.EPERM), (_ABSENT, errno.ENOSYS)):
+    for table, error in (
+        (_REFUSED, errno.EPERM),
+        (_ABSENT, errno.ENOSYS),
+        (_NOT_SUPPORTED, errno.EOPNOTSUPP),
+    ):
         for numbers in table.values():
             if (number := numbers[here.column]) is not None:
                 yield _IF_EQUAL, 0, 1, number

@@ -41,6 +41,7 @@ def verdict(machine: str, number: int, *arguments: int, audit: int | None = None
         ("a mount namespace", (56, 0x00020000), (220, 0x00020000), errno.EPERM),
         ("clone3", (435,), (435,), errno.ENOSYS),
         ("openat2", (437,), (437,), errno.ENOSYS),
+        ("fallocate", (285,), (47,), errno.EOPNOTSUPP),
         ("keyctl", (250,), (219,), errno.EPERM),
         ("ptrace", (101,), (117,), errno.EPERM),
         ("a call of tomorrow", (470,), (470,), errno.ENOSYS),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from libs.sandbox.tests.commands.processes import marked_processes, new_mark, printed
-from popagent_sandbox import cgroup
+from popagent_sandbox import cgroup, disk
 from popagent_sandbox.census import Census, Count
 from popagent_sandbox.commands import Commands
 
@@ -75,6 +75,43 @@ async def test_memory_is_bounded_for_one_program_and_for_all_together(small: Com
     assert together.ended.why == "it used more than 200 MiB of memory"
 
 
+HOLD_SHARED = """
+import mmap, os, sys, time
+count, size, own = int(sys.argv[1]), int(sys.argv[2]) << 20, sys.argv[3] == "own"
+def filled():
+    held = mmap.mmap(-1, size)
+    for at in range(0, size, 4096):
+        held[at] = 1
+    return held
+held = None if own else filled()
+for _ in range(count):
+    if os.fork() == 0:
+        mine = held or filled()
+        print(sum(mine[at] for at in range(0, size, 4096)) > 0, flush=True)
+        time.sleep(5 if own else 1)
+        os._exit(0)
+for _ in range(count):
+    os.wait()
+"""
+
+
+async def test_memory_that_programs_share_counts_once_and_that_of_each_for_itself(
+    workspace: Path, small: Commands
+) -> None:
+    (workspace / "hold.py").write_text(HOLD_SHARED)
+
+    each = await small.run("python3 hold.py 3 90 own")
+    same = await small.run("python3 hold.py 3 90 same")
+    forked = await small.run(
+        "python3 -c 'import os, time\nx = bytearray(90 << 20)\n"
+        "for _ in range(3): os.fork() or (time.sleep(1), os._exit(0))\nfor _ in range(3): os.wait()'"
+    )
+
+    assert each.ended.why == "it used more than 200 MiB of memory"
+    assert (same.ended.status, same.printed.head) == (0, "True\n" * 3)
+    assert forked.ended.status == 0
+
+
 async def test_files_and_temporary_files_are_bounded(small: Commands) -> None:
     ran = await small.run(
         "head -c 5M /dev/zero > large; ls -s large; head -c 4M /dev/zero > /tmp/a; cp /tmp/a /tmp/b; cp /tmp/a /tmp/c"
@@ -82,6 +119,48 @@ async def test_files_and_temporary_files_are_bounded(small: Commands) -> None:
 
     assert "File size limit exceeded" in ran.printed.head or "File too large" in ran.printed.head
     assert "No space left on device" in ran.printed.head
+
+
+async def test_a_command_that_fills_the_disk_is_ended_while_there_is_room(
+    commands: Commands, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has = os.statvfs(workspace)
+    monkeypatch.setattr(disk, "RESERVED_BYTES", has.f_bavail * has.f_frsize - (256 << 20))
+    monkeypatch.setattr(disk, "LARGEST_SHARE", 1)
+
+    ran = await commands.run("for n in $(seq 64); do head -c 16M /dev/zero > part$n; sleep 0.02; done", 60)
+
+    assert ran.ended.status is None
+    assert "MiB were left on the disk of the workspace" in ran.ended.why
+    assert len(list(workspace.iterdir())) < 64
+
+
+async def test_a_command_that_makes_very_many_files_is_ended_while_more_fit(
+    commands: Commands, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has = os.statvfs(workspace)
+    if not has.f_files:
+        pytest.skip("this file system has no fixed number of files")
+    monkeypatch.setattr(disk, "RESERVED_FILES", has.f_favail - 1_500)
+    monkeypatch.setattr(disk, "LARGEST_SHARE", 1)
+
+    ran = await commands.run("for n in $(seq 60); do mkdir d$n; touch d$n/{1..100}; sleep 0.02; done; exit 0", 60)
+
+    assert "more files fitted on the disk of the workspace" in ran.ended.why
+
+
+def test_on_a_disk_that_is_nearly_full_a_command_may_still_clean_up(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "RESERVED_BYTES", 1 << 60)
+    monkeypatch.setattr(disk, "RESERVED_FILES", 1 << 60)
+    monkeypatch.setattr(disk, "LARGEST_SHARE", 1)
+    opened = os.open(workspace, os.O_RDONLY)
+    room = disk.DiskRoom(opened)
+    os.close(opened)
+
+    assert room.problem() is None
+    room.close()
 
 
 async def gigabytes(commands: Commands, count_mib: int) -> None:
