@@ -24,6 +24,7 @@ PEEK: Final = getattr(os, "O_PATH", os.O_NONBLOCK) | os.O_CLOEXEC
 READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 FOLDER: Final = PEEK | os.O_DIRECTORY
 MOST_LINKS: Final = 40
+GONE: Final = "The folder of the workspace was deleted meanwhile. Nothing can be done in it; tell the person."
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,9 @@ class ContainedFolder:
                 raise PathRefusedError("The workspace is closed.")
             self._users += 1
         try:
+            # Nothing can be found or made in it any more, and each call would blame what it was asked for.
+            if os.fstat(self._fd).st_nlink == 0:
+                raise PathMissingError(GONE)
             yield
         finally:
             self._release()

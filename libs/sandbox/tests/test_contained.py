@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,15 @@ from popagent_kit.errors import AppError
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.denied import why_denied
 from popagent_sandbox.errors import PathMissingError, PathRefusedError, WrongKindError
+from popagent_sandbox.git import checkout
+from popagent_sandbox.hidden import HiddenPaths
+from popagent_sandbox.ledger import ReadLedger
+from popagent_sandbox.listing import list_folder
+from popagent_sandbox.making import make_folder
 from popagent_sandbox.paths import relative_parts
 from popagent_sandbox.reading import read_text, stat_path
+from popagent_sandbox.searching import grep
+from popagent_sandbox.writing import write_text
 
 
 @pytest.fixture
@@ -311,3 +319,35 @@ def test_a_refusal_does_not_tell_where_on_the_machine_a_link_points(tmp_path: Pa
         pass
 
     assert refused.value.message == "'out/x' leads out of the workspace through a link."
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "made again"])
+def test_a_workspace_that_was_deleted_meanwhile_is_told_by_whatever_is_asked(
+    folder: ContainedFolder, root: Path, again: bool
+) -> None:
+    shutil.rmtree(root)
+    if again:
+        root.mkdir()
+        (root / "README.md").write_text("another\n")
+    asks: list[Callable[[], object]] = [
+        lambda: read_text(folder, "README.md"),
+        lambda: list_folder(folder, "."),
+        lambda: grep(folder, "inside"),
+        lambda: write_text(folder, "made.txt", "x", ReadLedger()),
+        lambda: make_folder(folder, "made"),
+        lambda: HiddenPaths(folder).look(),
+        lambda: checkout(folder).__enter__(),
+    ]
+
+    for ask in asks:
+        with pytest.raises(PathMissingError, match="deleted meanwhile"):
+            ask()
+
+
+def test_a_workspace_that_was_moved_meanwhile_stays_the_same_folder(folder: ContainedFolder, root: Path) -> None:
+    root.rename(root.with_name("moved"))
+    root.symlink_to(root.parent.parent / "outside")
+
+    assert read_text(folder, "README.md").text == "inside"
+    with pytest.raises(PathMissingError):
+        read_text(folder, "secret.txt")
