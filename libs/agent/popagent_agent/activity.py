@@ -39,6 +39,7 @@ class Activity:
         self._tell = tell
         self._began_at = time.monotonic()
         self._steps = 0
+        self._most_steps = 0
         self._entries = 0
         self._omitted = 0
         self._text = ""
@@ -47,6 +48,7 @@ class Activity:
 
     async def begin(self, run: RunContext, task: str, max_steps: int) -> None:
         """Tell who begins with what."""
+        self._most_steps = max_steps
         await self._tell(
             {
                 "agentId": run.agent.id,
@@ -65,8 +67,10 @@ class Activity:
         """Take the next chunk of the run."""
         kind = chunk["type"]
         if kind == "start-step":
-            self._steps += 1
-            await self._tell({"steps": self._steps})
+            # A blank answer is asked for once more, which the ceiling does not count.
+            if self._steps < self._most_steps:
+                self._steps += 1
+                await self._tell({"steps": self._steps})
         elif kind == "text-delta":
             self._text += chunk["delta"]
             if len(self._text) >= TEXT_PIECE:

@@ -12,6 +12,7 @@ from popagent_agent.answer import Answer, AnswerReader
 from popagent_agent.batch import ToolRunner
 from popagent_agent.emitter import Emitter
 from popagent_agent.messages import UIMessage, is_tool_part, tool_name
+from popagent_agent.normalise import says_something
 from popagent_agent.ports import Emit, IntentPort, LeasePort, ModelPort
 from popagent_agent.prompt import Prompt, Segment, base_segments
 from popagent_agent.run_context import RunContext
@@ -151,7 +152,7 @@ class _Turn:
             self._refuse_oversized()
             while True:
                 answer = await self._steps()
-                if not answer.text.strip():
+                if not says_something(answer.text):
                     answer = await self._never_blank(answer)
                 if not await self._must_go_on(answer):
                     break
@@ -266,7 +267,7 @@ class _Turn:
             if blank.finish != "content-filter":
                 messages = self.prompt.compose_plain(self.out.parts, self.budget, ANSWER_NOW)
                 answer = await self._read(self._request(messages, []), may_call=False)
-            if not answer.text.strip():
+            if not says_something(answer.text):
                 self.answered = False
                 await self.out.say(self._fallback(answer))
             await self.out.finish_step()

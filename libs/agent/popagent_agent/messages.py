@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from popagent_agent.normalise import normalised
+from popagent_agent.normalise import normalised, says_something
 from popagent_agent.tokens import cut_text
 from popagent_kit import json
 
@@ -59,7 +59,7 @@ def steps_of(parts: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]
 
 def visible_text(parts: Iterable[Mapping[str, Any]]) -> str:
     """Return the texts of the parts that say something, as one."""
-    return "\n\n".join(part["text"] for part in parts if part["type"] == "text" and part["text"].strip())
+    return "\n\n".join(part["text"] for part in parts if part["type"] == "text" and says_something(part["text"]))
 
 
 def is_tool_part(part: Mapping[str, Any]) -> bool:

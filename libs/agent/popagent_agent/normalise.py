@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 # Control characters but for tab, line feed, form feed and carriage return, and the tag characters, which spell ASCII
@@ -17,3 +18,12 @@ _UNSEEN: Final = re.compile(f"{_SEQUENCES}|{_CHARACTERS}")
 def normalised(text: str) -> str:
     """Return `text` without what has no glyph and no meaning as text."""
     return text if _ANY.search(text) is None else _UNSEEN.sub("", text)
+
+
+# They count as letters and symbols, and show nothing: fillers of Hangul and the empty pattern of Braille.
+_EMPTY: Final = "\u115f\u1160\u2800\u3164\uffa0"
+
+
+def says_something(text: str) -> bool:
+    """Tell whether a person would see anything of `text`: blanks, controls and marks without a letter are nothing."""
+    return any(unicodedata.category(char)[0] not in "CMZ" and char not in _EMPTY for char in text)

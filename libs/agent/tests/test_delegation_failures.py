@@ -28,10 +28,11 @@ FAILED = ["Error: It failed."]
         [ZeroDivisionError("inner detail")],
         [TextDelta("Half of it"), ModelProviderError("Cut.", started=True)],
         [Usage(1, 0), Finished("stop")],
+        [TextDelta("\u200b"), Usage(1, 0), Finished("stop")],
         [Usage(1, 0), Finished("content-filter")],
         [TextDelta("x" * 500_000)] * 21,
     ],
-    ids=["timeout", "rate-limit", "defect", "cut", "nothing", "filtered", "ten-megabytes"],
+    ids=["timeout", "rate-limit", "defect", "cut", "nothing", "nothing to see", "filtered", "ten-megabytes"],
 )
 async def test_a_specialist_that_gives_no_result_costs_its_result_alone(
     kit: Any, answer_of: AnswerOf, reply: Any
@@ -45,6 +46,23 @@ async def test_a_specialist_that_gives_no_result_costs_its_result_alone(
     assert made.activity["call-0"]["state"] == "failed"
     assert [thread.state for thread in made.threads.kept] == ["failed"]
     assert len(str(result.parts)) < 40_000
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("most", [1, 3])
+async def test_a_specialist_that_loops_for_ever_is_ended_by_its_ceiling_and_shown_within_it(
+    kit: Any, answer_of: AnswerOf, most: int
+) -> None:
+    loops = [kit.calls(("look", {"at": str(number)})) for number in range(10)]
+    made = company(
+        kit, kit.calls(ASK), kit.says("ok"), scout=loops, tools=[look], settings={"specialist_max_steps": most}
+    )
+
+    result = await made.run()
+
+    assert (answer_of(result), made.told) == ("ok", FAILED)
+    shown = made.activity["call-0"]
+    assert (shown["state"], shown["steps"], shown["maxSteps"]) == ("failed", most, most)
 
 
 async def test_a_specialist_without_a_model_fails_and_the_turn_goes_on(kit: Any, answer_of: AnswerOf) -> None:

@@ -118,7 +118,7 @@ async def test_calls_in_the_last_step_are_not_made_and_the_model_is_asked_once_m
     assert (answer_of(result), result.steps) == ("So be it.", 2)
 
 
-@pytest.mark.parametrize("blank", ["", " \n\t"])
+@pytest.mark.parametrize("blank", ["", " \n\t", "\u200b", "\ufeff \u2060\u00ad", "\u3164\u2800", "\ufe0f\u0301"])
 async def test_a_turn_is_never_blank(kit: Any, answer_of: AnswerOf, blank: str) -> None:
     turn = kit.turn(kit.calls(("look", {"at": "a"}), ("look", {"at": "b"})), kit.says(blank), tools=[look])
 
