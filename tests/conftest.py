@@ -6,14 +6,23 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from tests.hook_door import HookDoor
 from tests.suite import Suite
 from tests.talk import Talk
 
 
 @pytest.fixture(scope="session")
-def running_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+def running_hook_door() -> Iterator[HookDoor]:
+    """The server of this test process that hooks of the shared suite may be posted to."""
+    with HookDoor() as door:
+        yield door
+
+
+@pytest.fixture(scope="session")
+def running_suite(tmp_path_factory: pytest.TempPathFactory, running_hook_door: HookDoor) -> Iterator[Suite]:
     """The suite of this test process, started when first asked for."""
-    with Suite(tmp_path_factory.mktemp("suite")) as suite:
+    env = {"POPAGENT_HOOK_ORIGINS": running_hook_door.origin}
+    with Suite(tmp_path_factory.mktemp("suite"), env=env) as suite:
         yield suite
 
 

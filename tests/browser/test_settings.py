@@ -20,7 +20,7 @@ from tests.talk import Talk
 pytestmark = pytest.mark.timeout(120)
 
 RUNTIME = "/api/settings/agent-runtime"
-SECTIONS = ("models", "runtime", "workspaces", "key", "page", "health")
+SECTIONS = ("models", "runtime", "workspaces", "hooks", "key", "page", "health")
 TOUCHED = ".settings :is(.btn, .input, .segments > *, .candidates > *, select):visible"
 LEAST_TARGET = 43.5
 MODEL_KEY = "sk-of-a-person-7f3a"

@@ -3,9 +3,10 @@ import { type ReactNode, useId } from "react";
 import { ApiError, api } from "../api/client";
 import { modelsQuery } from "../app/queries";
 import type { AgentFinding, AgentPatch, AgentView, ToolView } from "../contracts";
-import { Dispute } from "../editing/Dispute";
+import { FieldRow } from "../editing/FieldRow";
 import { SaveBar } from "../editing/SaveBar";
 import { Icon } from "../ui/Icon";
+import { Segments } from "../ui/Segments";
 import { say } from "../ui/toasts";
 import { exactly } from "../ui/words";
 import { ToolPicks } from "./ToolPicks";
@@ -46,10 +47,10 @@ export function Editor({ stored, tools, findings }: { stored: AgentView; tools: 
             <TextField form={form} field="delegationDescription" value={agent.delegationDescription} rows={2} hint="Read by the orchestrator." />
             <TextField form={form} field="instructions" value={agent.instructions} rows={14} hint="The whole of its guidance, in the prompt of every run." />
             <div className="two">
-              <Segments form={form} field="workspaceAccess" value={agent.workspaceAccess} choices={ACCESS} />
-              <Segments form={form} field="browserAccess" value={agent.browserAccess} choices={ALLOWED} />
+              <Choice form={form} field="workspaceAccess" value={agent.workspaceAccess} choices={ACCESS} />
+              <Choice form={form} field="browserAccess" value={agent.browserAccess} choices={ALLOWED} />
             </div>
-            {stored.id !== ORCHESTRATOR && <Segments form={form} field="delegable" value={agent.delegable} choices={ALLOWED} />}
+            {stored.id !== ORCHESTRATOR && <Choice form={form} field="delegable" value={agent.delegable} choices={ALLOWED} />}
             <Row form={form} field="tools" labelId={toolsId} beside={`${agent.tools.length} of ${tools.length}`} hint="In order of importance: a small model is offered the first ones.">
               <ToolPicks chosen={agent.tools} tools={tools} labelledBy={toolsId} onChange={(names) => form.change("tools", names)} />
             </Row>
@@ -88,15 +89,12 @@ function Finding({ finding }: { finding: AgentFinding }) {
   );
 }
 
-/** A label, a control, what is wrong with it, and what somebody else stored there meanwhile. */
+/** One field of the profile, as far as it is not its control. */
 function Row({
   form: { stored, draft, wrong },
   field,
-  labelFor,
-  labelId,
-  beside = "",
-  hint,
   children,
+  ...rest
 }: {
   form: Form;
   field: Field;
@@ -106,35 +104,25 @@ function Row({
   hint?: string | undefined;
   children: ReactNode;
 }) {
-  const isChanged = changes(draft, stored).includes(field);
-  const isDisputed = conflicts(draft, stored).includes(field);
   return (
-    <div className={`field setting ${isChanged ? "changed" : ""}`}>
-      <div className="setting-head">
-        {labelFor ? <label htmlFor={labelFor}>{LABELS[field]}</label> : <span className="strong" id={labelId}>{LABELS[field]}</span>}
-        {isChanged && <span className="chip live">not saved</span>}
-        <span className="end xs faint">{beside}</span>
-      </div>
+    <FieldRow
+      label={LABELS[field]}
+      error={wrong[field]}
+      isChanged={changes(draft, stored).includes(field)}
+      dispute={
+        conflicts(draft, stored).includes(field)
+          ? {
+              stored: inWords(field, stored[field]),
+              mine: inWords(field, draft[field]?.value ?? null),
+              onKeepMine: () => setDraft(stored.id, (before) => keepMine(before, field, stored)),
+              onTakeStored: () => setDraft(stored.id, (before) => without(before, [field])),
+            }
+          : null
+      }
+      {...rest}
+    >
       {children}
-      {hint && (
-        <p className="hint" id={labelFor && `${labelFor}-hint`}>
-          {hint}
-        </p>
-      )}
-      {wrong[field] !== undefined && (
-        <p className="error" role="alert" id={labelFor && `${labelFor}-error`}>
-          {wrong[field]}
-        </p>
-      )}
-      {isDisputed && (
-        <Dispute
-          stored={inWords(field, stored[field])}
-          mine={inWords(field, draft[field]?.value ?? null)}
-          onKeepMine={() => setDraft(stored.id, (before) => keepMine(before, field, stored))}
-          onTakeStored={() => setDraft(stored.id, (before) => without(before, [field]))}
-        />
-      )}
-    </div>
+    </FieldRow>
   );
 }
 
@@ -168,7 +156,7 @@ function TextField({
   );
 }
 
-function Segments({
+function Choice({
   form,
   field,
   value,
@@ -181,21 +169,13 @@ function Segments({
 }) {
   const id = useId();
   return (
-    <Row form={form} field={field} labelId={`${id}-label`}>
-      <div className="segments" role="radiogroup" aria-labelledby={`${id}-label`}>
-        {Object.entries(choices).map(([choice, label]) => (
-          <label key={choice} {...(choice === String(value) ? { "aria-current": true } : {})}>
-            <input
-              type="radio"
-              name={id}
-              className="sr"
-              checked={choice === String(value)}
-              onChange={() => form.change(field, typeof value === "boolean" ? choice === "true" : (choice as Value))}
-            />
-            {label}
-          </label>
-        ))}
-      </div>
+    <Row form={form} field={field} labelId={id}>
+      <Segments
+        value={String(value)}
+        choices={choices}
+        labelledBy={id}
+        onChange={(choice) => form.change(field, typeof value === "boolean" ? choice === "true" : (choice as Value))}
+      />
     </Row>
   );
 }

@@ -28,7 +28,9 @@ export function App() {
                 <Route path="/observe/*?">
                   <Observe />
                 </Route>
-                <Route path="/settings/:section?">{({ section }) => <Settings section={section ?? null} />}</Route>
+                <Route path="/settings/:section?/:item?">
+                  {({ section, item }) => <Settings section={section ?? null} item={item ?? null} />}
+                </Route>
                 <Route>
                   <main className="main">
                     <div className="empty">

@@ -18,6 +18,7 @@ const PLACES: { path: string; label: string; icon: IconName; keys: string; group
 const ERRANDS = [
   { path: "/settings/models", title: "Connect a model" },
   { path: "/settings/workspaces", title: "Register a workspace" },
+  { path: "/settings/hooks", title: "See which hooks are asked" },
   { path: "/settings/runtime", title: "Change the settings of the runtime" },
   { path: "/agents/company", title: "See who is in the company" },
   { path: "/settings/page", title: "Switch light and dark" },

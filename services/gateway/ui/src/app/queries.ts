@@ -68,6 +68,9 @@ export const modelsQuery = queryOptions({
 /** Everything that is known of agents is kept below this key. */
 export const AGENTS = "agents";
 
+/** The hooks are kept under this key. */
+export const HOOKS = "hooks";
+
 export const settingsQuery = queryOptions({
   queryKey: ["settings", "agent-runtime"],
   queryFn: ({ signal }) => api.get<AgentRuntimeView>("/api/settings/agent-runtime", signal),
@@ -132,6 +135,10 @@ export function follow(heard: Heard): void {
         break;
       case "agents-changed":
         void client.invalidateQueries({ queryKey: [AGENTS] });
+        break;
+      case "hooks-changed":
+      case "hooks-deleted":
+        void client.invalidateQueries({ queryKey: [HOOKS] });
         break;
       case "settings-agent-runtime":
         client.setQueryData(settingsQuery.queryKey, heard.event.settings);

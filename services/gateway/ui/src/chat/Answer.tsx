@@ -1,5 +1,6 @@
 import { type ReactNode, memo, useContext, useId, useState } from "react";
 import { Link } from "wouter";
+import { HookRuns } from "../hooks/HookRuns";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
 import { type State, StateGlyph } from "../ui/StateGlyph";
@@ -16,6 +17,8 @@ import { MayChange } from "./mayChange";
 import { type Ending, type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
 
 export interface AnswerActions {
+  /** The chat that they act on. */
+  sessionId: string;
   regenerate: (messageId: string) => void;
   goOn: () => void;
   switchTo: (messageId: string) => void;
@@ -145,6 +148,10 @@ const ENDINGS: Record<string, { state: State; words: string; tone: string }> = {
   interrupted: { state: "interrupted", words: "Interrupted", tone: "is-wait" },
 };
 
+/** A hook kept the message from every model. */
+const REFUSED = "hook_denied";
+const REFUSAL = { state: "stopped" as State, words: "Refused by a hook", tone: "is-wait" };
+
 /** The one line that ends an answer: how, when, how long, what it took, and what can be done now. */
 function Stamp({
   message,
@@ -156,7 +163,9 @@ function Stamp({
   actions: AnswerActions;
 }) {
   const meta = message.metadata ?? {};
-  const ending = ENDINGS[endingOf(message)];
+  const [showsHooks, showHooks] = useState(false);
+  const hooksId = useId();
+  const ending = meta.error?.class === REFUSED ? REFUSAL : ENDINGS[endingOf(message)];
   if (!ending) return null;
   const facts: ReactNode[] = [];
   if (meta.durationMs !== undefined) facts.push(duration(meta.durationMs));
@@ -176,6 +185,15 @@ function Stamp({
       <Link className="link" href={`/observe/traces/${meta.traceId}`}>
         Trace
       </Link>,
+    );
+  }
+  if (meta.hooks && meta.turnId) {
+    const { runs, denied } = meta.hooks;
+    facts.push(
+      <button type="button" className="link" aria-expanded={showsHooks} aria-controls={hooksId} onClick={() => showHooks(!showsHooks)}>
+        {plural(runs, "hook run")}
+        {denied > 0 && <span className="is-wait">, {denied} refused</span>}
+      </button>,
     );
   }
   const again = meta.state === "failed" ? "Retry" : "Regenerate";
@@ -206,10 +224,17 @@ function Stamp({
       {meta.error && (
         <p className={`reason ${ending.tone}`}>
           {meta.error.text}
-          {meta.state === "failed" && isLast && (
-            <Link className="link" href="/settings/models">
-              Which model answers
+          {meta.error.class === REFUSED ? (
+            <Link className="link" href="/settings/hooks">
+              All hooks
             </Link>
+          ) : (
+            meta.state === "failed" &&
+            isLast && (
+              <Link className="link" href="/settings/models">
+                Which model answers
+              </Link>
+            )
           )}
         </p>
       )}
@@ -224,6 +249,11 @@ function Stamp({
       )}
       {meta.endReason === "length" && (
         <p className="reason is-wait">The model reached its limit of length. Ask it to go on.</p>
+      )}
+      {meta.hooks && meta.turnId && (
+        <div id={hooksId} hidden={!showsHooks}>
+          {showsHooks && <HookRuns sessionId={actions.sessionId} turnId={meta.turnId} />}
+        </div>
       )}
       {isLast && (meta.state === "stopped" || meta.state === "interrupted") && (
         <GoOn isPart={textOf(message) !== ""} onClick={actions.goOn} />

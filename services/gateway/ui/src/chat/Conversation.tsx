@@ -94,6 +94,7 @@ export function Conversation({
 
   const actions = useMemo<TranscriptActions>(
     () => ({
+      sessionId: session.id,
       regenerate: (id) => {
         stick.pin();
         void session.regenerate(id, model);

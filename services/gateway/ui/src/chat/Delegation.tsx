@@ -5,7 +5,7 @@ import { StateGlyph } from "../ui/StateGlyph";
 import { useNow } from "../ui/useNow";
 import { LaneWork } from "./LaneWork";
 import { type Activities, Told } from "./activity";
-import { type Given, type Time, factsOf, headOf, lineOf, nameOf, spansOf, standing, sumOf, timeOf } from "./delegation";
+import { type Given, REFUSED, type Time, factsOf, headOf, lineOf, nameOf, spansOf, standing, sumOf, timeOf } from "./delegation";
 import type { Ending } from "./messages";
 
 /** Work that was given to specialists: one card, a lane for each. Nothing in it opens or closes by itself. */
@@ -113,7 +113,7 @@ function Lane({
         </span>
         <span className="lane-now">
           <StateGlyph state={stands.state} />
-          <span className={stands.state === "failed" ? "is-fail" : isRunning ? "is-live" : ""}>{line.word}</span>
+          <span className={stands.state === "failed" ? "is-fail" : stands.word === REFUSED ? "is-wait" : isRunning ? "is-live" : ""}>{line.word}</span>
           <span className={line.isTail ? "tail" : "cut"}>
             <span>{line.text}</span>
           </span>

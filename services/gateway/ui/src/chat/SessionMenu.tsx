@@ -9,7 +9,7 @@ import { copy } from "../ui/CopyButton";
 import { PHONE } from "../ui/media";
 import { say } from "../ui/toasts";
 import { RenameDialog } from "./RenameDialog";
-import { archive, deleteSoon, download } from "./sessionActions";
+import { archive, deleteChat, download } from "./sessionActions";
 
 /** What can be done with a chat as a whole. */
 export function SessionMenu({
@@ -50,7 +50,7 @@ export function SessionMenu({
             icon: "trash",
             danger: true,
             onSelect: () => {
-              deleteSoon(session);
+              deleteChat(session);
               if (isOpen) navigate(matchMedia(PHONE).matches ? "/chat" : "/chat/new", { replace: true });
             },
           },

@@ -3,7 +3,7 @@ import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import { duration, plural } from "../ui/words";
-import type { ToolCall } from "./messages";
+import { type ToolCall, isRefused } from "./messages";
 
 const FIRST_LINES = 20;
 const FIRST_CHARACTERS = 4_000;
@@ -15,6 +15,7 @@ export const ToolLine = memo(
   const id = useId();
   const isRunning = !call.state.startsWith("output");
   const failed = call.state === "output-error";
+  const refused = isRefused(call);
   return (
     <div className={`event ${isRunning ? "running" : ""}`}>
       <span className="dot">{isRunning ? <StateGlyph state="running" /> : <Icon name={failed ? "alert" : "tool"} />}</span>
@@ -28,11 +29,12 @@ export const ToolLine = memo(
         <b>{call.name}</b>
         <span className="cut">{gist(call.input)}</span>
         <span className="xs faint end nowrap">
-          {failed ? <span className="is-fail">error</span> : isRunning ? "running" : lines(call.output)}
+          {refused ? <span className="is-wait">refused</span> : failed ? <span className="is-fail">error</span> : isRunning ? "running" : lines(call.output)}
           {call.durationMs !== null && ` · ${duration(call.durationMs)}`}
         </span>
         <Icon name={open ? "down" : "right"} />
       </button>
+      {refused && <p className="reason is-wait">{visible(call.error ?? "")}</p>}
       <div id={id} hidden={!open} className="tool-body">
         {open && (
           <>

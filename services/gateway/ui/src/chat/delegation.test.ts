@@ -15,6 +15,15 @@ function call(state: string, rest: Partial<ToolCall> = {}): ToolCall {
   return { id: "a", name: "agent-researcher", state, input: {}, output: undefined, error: null, durationMs: null, ...rest };
 }
 
+test("work that a hook kept from being handed on is refused, which is no failure, and its reason is seen", () => {
+  const refused = call("output-error", { error: "The hook “Guard” refused this: Not today." });
+  const failed = call("output-error", { error: "The hook “Guard” is quoted by a specialist.", durationMs: 3 });
+
+  expect(standing(refused, null, "completed")).toEqual({ state: "stopped", word: "Refused" });
+  expect(lineOf(standing(refused, null, "completed"), refused, null).text).toBe("The hook “Guard” refused this: Not today.");
+  expect(standing(failed, null, "completed").word).toBe("Failed");
+});
+
 test("specialists that follow each other share a card, and what is only stored moves no part to another place", () => {
   const streamed = message(step, tool("a", "agent-researcher"), tool("b", "agent-reviewer"), step, text("So it is."));
   const kept = message(

@@ -2,10 +2,12 @@ import type { ActivityEntry, AgentActivity } from "../contracts";
 import type { State } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import { count, duration, plural } from "../ui/words";
-import { type Ending, type Message, type Part, type ToolCall, toolCall } from "./messages";
+import { type Ending, type Message, type Part, type ToolCall, isRefused, toolCall } from "./messages";
 
 const PREFIX = "agent-";
 const ACTIVITY = "data-agentActivity";
+/** Where a hook kept the work from being handed on. */
+export const REFUSED = "Refused";
 
 /** A call that gives work to a specialist. */
 export interface Given {
@@ -69,6 +71,7 @@ export function standing(call: ToolCall, activity: AgentActivity | null, ending:
   const neverBegan = ending === "stopped" && !said && call.durationMs === null;
   if (call.state === "output-available") return { state: "completed", word: "Done" };
   if (call.state === "output-denied") return { state: "stopped", word: "Denied" };
+  if (isRefused(call)) return { state: "stopped", word: REFUSED };
   if (said === "stopped" || neverBegan) return { state: "stopped", word: "Stopped" };
   if (said === "failed" || call.state === "output-error") return { state: "failed", word: "Failed" };
   if (said === "completed") return { state: "completed", word: "Done" };
@@ -129,7 +132,7 @@ export interface Line {
 export function lineOf({ state, word }: Standing, call: ToolCall, activity: AgentActivity | null): Line {
   const line = (text: string, now = word, isTail = false): Line => ({ word: now, text, isTail });
   if (state === "completed") return line(firstLine(typeof call.output === "string" ? call.output : ""));
-  if (state === "failed") return line(firstLine(call.error ?? ""));
+  if (state === "failed" || word === REFUSED) return line(firstLine(call.error ?? ""));
   const last = state === "running" ? entriesOf(activity).at(-1) : undefined;
   if (!last) return line(firstLine(taskOf(call, activity)));
   if (last.kind === "text") return line(lastLine(last.text ?? ""), "Writes", true);

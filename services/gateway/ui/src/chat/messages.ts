@@ -33,6 +33,11 @@ export function toolCall(part: Part): ToolCall | null {
   };
 }
 
+/** Whether a hook kept the call from being made; the error says which one, and why. */
+export function isRefused(call: ToolCall): boolean {
+  return call.state === "output-error" && call.durationMs === null && (call.error ?? "").startsWith("The hook “");
+}
+
 /** Whether a text part only repeats `metadata.error.text`, which the stamp says. */
 export function isFailureText(part: Part): boolean {
   if (part.type !== "text") return false;

@@ -1,6 +1,7 @@
-import { ApiError, api, request, sentence } from "../api/client";
+import { ApiError, api, request } from "../api/client";
 import { client, drop, leaving, nameOf, place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
+import { deleteSoon } from "../editing/deleteSoon";
 import { attempt } from "../ui/attempt";
 import { say } from "../ui/toasts";
 import { forgetChat } from "./drafts";
@@ -24,39 +25,22 @@ export async function archive(session: SessionSummary, archived: boolean): Promi
   });
 }
 
-const finishing = new Map<string, (keepalive: boolean) => void>();
-
 /** Take a chat out of sight now and delete it when the time to undo is over, or the page is left. */
-export function deleteSoon(session: SessionSummary): void {
+export function deleteChat(session: SessionSummary): void {
   const { id } = session;
   leaving.add(id);
   drop(id);
   if (lastChat() === id) setLastChat(null);
-  const back = (why: string) => {
-    leaving.delete(id);
-    void client.invalidateQueries({ queryKey: ["sessions"] });
-    if (why) say(`“${nameOf(session)}” could not be deleted: ${why}`);
-  };
-  finishing.set(id, (keepalive) => {
-    finishing.delete(id);
-    request("DELETE", `/api/sessions/${id}`, { keepalive }).then(
-      () => forgetChat(id),
-      (error: unknown) => {
-        if (error instanceof ApiError && error.status === 404) forgetChat(id);
-        else back(sentence(error));
-      },
-    );
+  deleteSoon({
+    path: `/api/sessions/${id}`,
+    name: nameOf(session),
+    back: () => {
+      leaving.delete(id);
+      void client.invalidateQueries({ queryKey: ["sessions"] });
+    },
+    gone: () => forgetChat(id),
   });
-  const undo = () => {
-    finishing.delete(id);
-    back("");
-  };
-  say(`“${nameOf(session)}” is deleted.`, { label: "Undo", run: undo }, () => finishing.get(id)?.(false));
 }
-
-addEventListener("pagehide", () => {
-  for (const finish of finishing.values()) finish(true);
-});
 
 /** Save a whole chat as a file. */
 export async function download(session: SessionSummary, format: "markdown" | "json"): Promise<void> {

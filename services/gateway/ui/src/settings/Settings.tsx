@@ -1,8 +1,9 @@
-import type { ComponentType } from "react";
+import { type ComponentType, Suspense, lazy } from "react";
 import { Link, Redirect } from "wouter";
 import { Icon, type IconName } from "../ui/Icon";
 import { PHONE, useMedia } from "../ui/media";
 import { useTitle } from "../ui/useTitle";
+import { useDrafts as useHookDrafts } from "../hooks/draftStore";
 import { Health } from "./Health";
 import { Key } from "./Key";
 import { Models } from "./Models";
@@ -12,27 +13,34 @@ import { Workspaces } from "./Workspaces";
 import { useDraft } from "./draftStore";
 import "./settings.css";
 
+// It is as large as the others together.
+const Hooks = lazy(() => import("../hooks/Hooks"));
+
 interface Section {
   id: string;
   title: string;
   about: string;
   icon: IconName;
-  screen: ComponentType;
+  screen: ComponentType<{ item: string | null }>;
 }
 
 const SECTIONS: readonly Section[] = [
   { id: "models", title: "Models", about: "Which one answers", icon: "model", screen: Models },
   { id: "runtime", title: "Runtime", about: "Steps, tools, texts", icon: "settings", screen: Runtime },
   { id: "workspaces", title: "Workspaces", about: "Folders that agents work in", icon: "folder", screen: Workspaces },
+  { id: "hooks", title: "Hooks", about: "Programs that are asked first", icon: "hook", screen: Hooks },
   { id: "key", title: "Key", about: "Kept in this browser", icon: "key", screen: Key },
   { id: "page", title: "Page", about: "Light or dark, single keys", icon: "sun", screen: Page },
   { id: "health", title: "Health", about: "Every service and check", icon: "observe", screen: Health },
 ];
 
-/** Everything a person can change; `section` is the part of the address after /settings. */
-export default function Settings({ section }: { section: string | null }) {
+/** Everything a person can change; `section` is the part of the address after /settings, `item` the one after that. */
+export default function Settings({ section, item }: { section: string | null; item: string | null }) {
   const isPhone = useMedia(PHONE);
-  const unsaved = Object.keys(useDraft()).length > 0;
+  const unsaved: Record<string, boolean> = {
+    runtime: Object.keys(useDraft()).length > 0,
+    hooks: Object.keys(useHookDrafts()).length > 0,
+  };
   const shown = SECTIONS.find((each) => each.id === section);
   useTitle(shown ? `${shown.title}, Settings` : "Settings");
   if (!shown && (section !== null || !isPhone)) return <Redirect to={isPhone ? "/settings" : "/settings/models"} replace />;
@@ -50,7 +58,7 @@ export default function Settings({ section }: { section: string | null }) {
               <Icon name={icon} />
               <span className="section-name">
                 <span>{title}</span>
-                <span className="xs faint cut">{id === "runtime" && unsaved ? <b className="is-wait">not saved</b> : about}</span>
+                <span className="xs faint cut">{unsaved[id] ? <b className="is-wait">not saved</b> : about}</span>
               </span>
               <Icon name="right" className="only-phone faint" />
             </Link>
@@ -67,12 +75,20 @@ export default function Settings({ section }: { section: string | null }) {
       <div className="pane not-phone">{list}</div>
       <main className="main settings">
         <header className="bar">
-          <Link href="/settings" className="btn plain square only-phone" aria-label="All settings">
-            <Icon name="left" />
-          </Link>
+          {item === null ? (
+            <Link href="/settings" className="btn plain square only-phone" aria-label="All settings">
+              <Icon name="left" />
+            </Link>
+          ) : (
+            <Link href={`/settings/${shown.id}`} className="btn plain square" aria-label={`All ${shown.title.toLowerCase()}`}>
+              <Icon name="left" />
+            </Link>
+          )}
           <h1>{shown.title}</h1>
         </header>
-        <Screen key={shown.id} />
+        <Suspense fallback={null}>
+          <Screen key={shown.id} item={item} />
+        </Suspense>
       </main>
     </>
   );
