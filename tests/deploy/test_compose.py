@@ -28,6 +28,7 @@ from popagent_local.programs import SERVICE_STOP_S, STOP_MARGIN_S
 from popagent_proto.matrix import SERVICES
 from popagent_testing.model_process import ModelProcess
 from popagent_testing.servers import PostgresServer
+from popagent_web.settings import SearchSettings
 
 ROOT = clone_root() or Path()
 BIN = Path(sys.executable).parent
@@ -88,6 +89,32 @@ def test_where_hooks_may_be_is_named_in_the_env_file(given: dict[str, str]) -> N
     assert settings.hook_origins == given.get("POPAGENT_HOOK_ORIGINS", "")
 
 
+@pytest.mark.parametrize("given", [{}, {"SEARXNG_URL": "https://search.example"}])
+def test_chat_asks_the_search_of_the_file_or_the_one_of_the_env_file(given: dict[str, str]) -> None:
+    services = json.loads(compose("config", "--format", "json", **GIVEN, **given).stdout)["services"]
+
+    settings = SearchSettings.load(environ=services["chat"]["environment"] | {STARTED_BY_UP: new_id()})
+    [port] = services["searxng"]["ports"]
+    assert settings.is_given
+    assert settings.url == given.get("SEARXNG_URL", f"http://127.0.0.1:{port['published']}")
+
+
+def test_the_search_gives_json_refuses_no_program_and_has_no_secret_in_the_repository(project: dict[str, Any]) -> None:
+    [mount] = project["services"]["searxng"]["volumes"]
+    text = Path(mount["source"]).read_text(encoding="utf-8")
+    secret = re.search(r'SEARXNG_SECRET="(.*?)"', project["services"]["searxng"]["entrypoint"][2])
+
+    assert mount["target"] == project["services"]["searxng"]["environment"]["SEARXNG_SETTINGS_PATH"]
+    assert re.search(r"^  formats: \[html, json\]$", text, re.M)
+    assert re.search(r"^  limiter: false$", text, re.M)
+    assert "secret_key:" not in text
+    assert secret is not None
+    script = f'printf %s "{secret[1].replace("$$", "$")}"'
+    made = {subprocess.run(["sh", "-c", script], capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(made) == 2
+    assert min(map(len, made)) > 40
+
+
 def test_the_dockerfile_has_no_finding() -> None:
     done = subprocess.run(
         [BIN / "hadolint", ROOT / "deploy" / "Dockerfile"], capture_output=True, text=True, timeout=60, check=False
@@ -119,6 +146,7 @@ def test_the_databases_stand_where_the_operator_expects_them(project: dict[str, 
         "popagent-postgres": [("127.0.0.1", "5433")],
         "popagent-observability-postgres": [("127.0.0.1", "5435")],
         "nats": [("127.0.0.1", "4222")],
+        "searxng": [("127.0.0.1", "8889")],
     }
 
 

@@ -14,6 +14,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "The suite": ("popagent_kit.shared_settings", "popagent_local.settings"),
     "The model": ("popagent_models.settings", "popagent_chat.models.settings"),
     "The embedded model": ("popagent_local.model_server.weights", "popagent_local.model_server.settings"),
+    "Web search": ("popagent_web.settings",),
     "Streams": ("popagent_bus.settings",),
     "Every service": ("popagent_host.settings",),
     **{f"Service {row.name}": (f"{row.package}.settings",) for row in SERVICES},

@@ -23,6 +23,7 @@ from popagent_local.ports import is_free
 from popagent_local.settings import LocalSettings
 from popagent_local.state import SuiteState, is_held
 from popagent_sandbox.confinement import confinement
+from popagent_web.settings import SearchSettings
 
 MIN_PYTHON: Final = (3, 11)
 MIN_DISK_BYTES: Final = 2 * 1024**3
@@ -57,6 +58,7 @@ def check_env_files() -> Check:
         for path in files:
             read_env_file(path)
         LocalSettings.load()
+        SearchSettings.load()
     except (AppError, OSError, UnicodeDecodeError) as error:
         return Check("settings", False, str(error), "correct the line or the variable it names")
     return Check("settings", True, ", ".join(str(path) for path in files) or "no .env file")
@@ -127,6 +129,25 @@ def check_commands() -> Check:
     found = confinement()
     advice = remedies.remedy_for_check("shell").advice
     return Check("shell", found.problem is None, found.problem or f"confined by {found.program}", advice, matters=False)
+
+
+def check_search() -> Check:
+    """Agents work without the web; a SearXNG that gives no JSON is a usual trap."""
+    from popagent_web.health import trouble  # noqa: PLC0415 (the HTTP client is slow to load)
+    from popagent_web.searxng import SearXNG  # noqa: PLC0415
+
+    settings = SearchSettings.load()
+
+    async def look() -> str:
+        searxng = SearXNG(settings.url)
+        try:
+            return await trouble(searxng, is_given=settings.is_given)
+        finally:
+            await searxng.close()
+
+    found = asyncio.run(look())
+    detail = found or f"SearXNG at {settings.url}"
+    return Check("search", not remedies.is_trouble(found or "ok"), detail, remedies.set_up_search(), matters=False)
 
 
 def check_secret_key() -> Check:
@@ -216,6 +237,7 @@ def checks() -> Iterator[Check]:
     yield check_commands()
     yield check_port()
     yield check_weights()
+    yield check_search()
     yield check_secret_key()
     yield from check_given_servers()
 

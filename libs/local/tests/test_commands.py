@@ -96,6 +96,19 @@ def test_doctor_names_each_trouble_and_its_fix(
     assert "hunter2" not in as_text.output + as_json.output
 
 
+def test_doctor_tells_of_a_search_that_fails_and_fails_not_for_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARXNG_URL", "http://127.0.0.1:9")
+    unreachable = run("doctor")
+    monkeypatch.setenv("SEARXNG_URL", "http://169.254.169.254")
+    wrong = run("doctor")
+
+    assert unreachable.exit_code == 0
+    assert "SearXNG at 127.0.0.1:9 is not to be reached" in unreachable.output
+    assert "docs/web-search.md" in unreachable.output
+    assert wrong.exit_code == 1
+    assert "SEARXNG_URL" in wrong.output
+
+
 def test_doctor_sees_credentials_that_others_can_read(home: Path) -> None:
     (home / "credentials").mkdir(mode=0o755)
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from popagent_bus import Bus
 from popagent_kit.errors import AppError
-from popagent_kit.remedies import Remedy, remedy_for_check, remedy_for_service
+from popagent_kit.remedies import Remedy, is_trouble, remedy_for_check, remedy_for_service
 from popagent_proto.common import HEALTH_QUERIES, HealthView
 from popagent_proto.http import HealthProblem, SuiteHealthView
 
@@ -19,7 +19,7 @@ DECISIVE: Final = {
     "observability-postgres": ("observability", "postgres"),
 }
 # Shown beside them, and never counted.
-SHOWN: Final = {"model": ("chat", "model")}
+SHOWN: Final = {"model": ("chat", "model"), "search": ("chat", "search")}
 OK: Final = "ok"
 # Who does not answer says so under this name.
 ABSENT: Final = "bus"
@@ -81,7 +81,7 @@ def _problems(views: Sequence[HealthView]) -> Iterator[HealthProblem]:
             absent.append(_problem(view.service, {view.service: view.checks[ABSENT]}, remedy_for_service(view.service)))
             continue
         for check, state in view.checks.items():
-            if state != OK:
+            if is_trouble(state):
                 noticed.setdefault(_suite_name(view.service, check), {})[view.service] = state
     found = {name: _problem(name, services, _remedy(name, services)) for name, services in noticed.items()}
     yield from (found.pop(name) for name in DECISIVE if name in found)

@@ -74,6 +74,7 @@ async def test_a_service_that_is_away_or_hangs_is_named_within_moments(http: htt
         "postgres": "chat does not answer",
         "observability-postgres": "observability does not answer",
         "model": "chat does not answer",
+        "search": "chat does not answer",
     }
     told = [problem["name"] for problem in body["problems"]]
     assert {"chat", "observability", "scheduler"} <= set(told)
@@ -96,6 +97,25 @@ async def test_the_model_is_told_and_never_decides(http: httpx2.AsyncClient, cha
     [problem] = [each for each in without.json()["problems"] if each["name"] == "model"]
     assert (problem["reason"], problem["decisive"]) == ("No model is connected.", False)
     assert "POPAGENT_MODEL_URL" in problem["fix"]
+
+
+async def test_a_search_that_fails_is_told_and_one_that_nobody_set_up_is_no_problem(
+    http: httpx2.AsyncClient, chat: Owner, observability: Owner
+) -> None:
+    observability.answer(ObservabilityHealth, view("observability", postgres="ok"))
+    chat.answer(ChatHealth, view("chat", postgres="ok", model="ok", search="SearXNG gives no JSON."))
+    failing = await http.get("/api/health")
+    chat.answer(ChatHealth, view("chat", postgres="ok", model="ok", search="not set up: none at 127.0.0.1:8889"))
+
+    absent = await http.get("/api/health")
+
+    problems = [[each["name"] for each in answer.json()["problems"]] for answer in (failing, absent)]
+    assert (failing.status_code, absent.status_code) == (200, 200)
+    assert failing.json()["checks"]["search"] == "SearXNG gives no JSON."
+    assert absent.json()["checks"]["search"].startswith("not set up")
+    assert ["search" in each for each in problems] == [True, False]
+    [problem] = [each for each in failing.json()["problems"] if each["name"] == "search"]
+    assert (problem["decisive"], "docs/web-search.md" in problem["fix"]) == (False, True)
 
 
 def test_a_trouble_that_many_notice_is_told_once_the_deciding_one_first() -> None:

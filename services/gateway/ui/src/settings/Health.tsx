@@ -157,7 +157,7 @@ function Service({ service }: { service: HealthView }) {
         <ul className="checks">
           {Object.entries(service.checks).map(([name, state]) => (
             <Fragment key={name}>
-              <li className={state === "ok" ? "chip" : "chip fail"}>
+              <li className={isTrouble(state) ? "chip fail" : "chip"}>
                 {state === "ok" ? (
                   <>
                     {name} <span className="sr">ok</span>
@@ -176,4 +176,9 @@ function Service({ service }: { service: HealthView }) {
       <td className="faint">{service.version || "–"}</td>
     </tr>
   );
+}
+
+/** What nobody set up is told and is no trouble. */
+function isTrouble(state: string): boolean {
+  return state !== "ok" && !state.startsWith("not set up");
 }
