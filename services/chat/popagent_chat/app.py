@@ -42,6 +42,9 @@ from popagent_kit.settings import home_folder
 from popagent_kit.shared_settings import SecretKeySettings
 from popagent_models.admission import Admission, parse_limits
 from popagent_models.settings import ModelSettings
+from popagent_web.health import SearchCheck
+from popagent_web.searxng import SearXNG
+from popagent_web.settings import SearchSettings
 
 SLICES: Final = (
     workspaces,
@@ -86,6 +89,7 @@ async def build(service: Service[ChatSettings]) -> None:
         gateway,
         hook_calls,
         hook_audit,
+        _web_search(service),
     )
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)
@@ -121,6 +125,17 @@ def _hooks(service: Service[ChatSettings], keyring: Keyring) -> tuple[HookCalls,
     service.pulse.every(AUDIT_EVERY_S, "what hooks did", audit.write)
     service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool).prune)
     return calls, audit
+
+
+def _web_search(service: Service[ChatSettings]) -> SearXNG:
+    """Return who searches the web; health tells of it, and it decides nothing."""
+    settings = SearchSettings.load()
+    searxng = SearXNG(settings.url)
+    check = SearchCheck(searxng, is_given=settings.is_given)
+    service.check("search", check, decisive=False)
+    service.on_stop(searxng.close)
+    service.on_stop(check.close)
+    return searxng
 
 
 def _own_ports(settings: ChatSettings, local: LocalModelSettings) -> frozenset[int]:

@@ -18,6 +18,7 @@ from popagent_db.pool import Pool
 from popagent_rows.leased import Holder
 from popagent_rows.outbox import Outbox
 from popagent_rows.worker import Slot
+from popagent_web.search import WebSearch
 
 
 class Turns(Protocol):
@@ -49,6 +50,7 @@ class RunDeps:
     models: ModelGateway
     hooks: HookCalls
     hook_audit: HookAudit
+    web: WebSearch
 
 
 @dataclass(frozen=True)

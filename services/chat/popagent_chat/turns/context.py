@@ -161,6 +161,7 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
             policy=WorkspacePolicy(access),
             requested_model=turn.model,
             hooks=asked,
+            web=deps.web,
             agents=tuple(_routed(agent, routed) for agent in stored.delegable),
         )
         return TurnContext(run, asked, routed.client, stored.history, stored.message, held.pop_all())
