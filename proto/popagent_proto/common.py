@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from popagent_kit.ids import Id
-from popagent_proto.base import Moment, Query, View, Wire
+from popagent_proto.base import ListView, Moment, Query, View, Wire
 
 # How a turn ends, once.
 TurnEnd = Literal["completed", "stopped", "failed", "interrupted"]
@@ -41,12 +41,31 @@ class JobView(View):
 
     id: Id
     kind: str
+    title: str = Field(default="", description="What it is for, in words.")
+    about: Id | None = Field(default=None, description="The id of what it works on.")
     state: Literal["queued", "running", "completed", "failed"]
-    progress: float = Field(ge=0, le=1, description="Share that is done.")
+    progress: float = Field(ge=0, le=1, description="Share that is done; an attempt that was cut off begins anew.")
     note: str = Field(default="", description="What it is doing, in words.")
-    error: str | None = None
+    error: str | None = Field(default=None, description="Why it failed, or its last attempt did.")
+    result: dict[str, Any] | None = Field(default=None, description="What came of it, once it is completed.")
     created_at: Moment
     updated_at: Moment
+
+
+class JobList(ListView):
+    """Jobs that are not over first, then by age, the newest first."""
+
+    items: list[JobView]
+
+
+class JobQuery(Query[JobView]):
+    """Base of the services' queries for one job, of which each has its own subject. A job is kept for 7 days."""
+
+    job_id: Id
+
+
+class JobsQuery(Query[JobList]):
+    """Base of the services' queries for their newest 100 jobs."""
 
 
 class GatewayHealth(HealthQuery):

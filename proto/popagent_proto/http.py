@@ -6,11 +6,49 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from popagent_kit.errors import InvalidInputError
 from popagent_kit.text import fits_a_header
 from popagent_proto.base import Text, View, Wire
 from popagent_proto.chat.hooks import HookChanges, HookFields
 from popagent_proto.chat.models import LONGEST_URL
+from popagent_proto.chat.workspaces import CloneWorkspaceBody, RegisterWorkspaceBody, WorkspaceName
 from popagent_proto.common import HealthView
+
+
+class AddWorkspaceBody(Wire):
+    """Either a directory below the workspace root, or the address of a repository to clone there."""
+
+    name: WorkspaceName | None = Field(default=None, description="Needed with a path; else that of the directory.")
+    path: Text | None = Field(
+        default=None, min_length=1, max_length=1_024, description="Relative to the workspace root; it must exist."
+    )
+    url: Text | None = Field(
+        default=None,
+        min_length=1,
+        max_length=LONGEST_URL,
+        description="https, ssh, git, or user@host:path, without a password or token.",
+    )
+    directory: Text | None = Field(
+        default=None, min_length=1, max_length=100, description="One plain name; by default the last part of the url."
+    )
+
+    def meant(self) -> RegisterWorkspaceBody | CloneWorkspaceBody:
+        """Return what is asked for.
+
+        Raises:
+            InvalidInputError: Both, or neither, or half of it.
+        """
+        if self.url is not None:
+            if self.path is not None:
+                raise InvalidInputError("path: give a path or a url, not both", field="path")
+            return CloneWorkspaceBody(url=self.url, name=self.name, directory=self.directory)
+        if self.directory is not None:
+            raise InvalidInputError("directory: goes with a url; a path is registered where it is", field="directory")
+        if self.path is None:
+            raise InvalidInputError("path: is required, or a url to clone", field="path")
+        if self.name is None:
+            raise InvalidInputError("name: is required", field="name")
+        return RegisterWorkspaceBody(name=self.name, path=self.path)
 
 
 class ErrorBody(View):
@@ -36,7 +74,7 @@ class SuiteHealthView(View):
     """`ready` needs the application's and the observability PostgreSQL; models and search never count."""
 
     ready: bool
-    checks: dict[str, str] = Field(description="`ok`, or why not; `model` never counts for `ready`.")
+    checks: dict[str, str] = Field(description="`ok`, `not set up: …`, or why not; `model` and `search` never count.")
     services: list[HealthView]
     details: dict[str, str] = Field(
         default_factory=dict, description="What a check found, in words; `model`: which one answers."

@@ -54,6 +54,8 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
         ),
         "company": Entry("popagent_cli.agents:company", "Show the company's roster by department."),
         "events": Entry("popagent_cli.events:events", "Follow what happens, line by line, until Ctrl-C."),
+        "jobs": Entry("popagent_cli.jobs:jobs", "List the newest jobs, those that are not over first."),
+        "job-show": Entry("popagent_cli.jobs:show", "Show how far a job is, or follow it to its end."),
         "traces": Entry("popagent_cli.traces:traces", "See where the time of a turn went."),
         "openapi": Entry("popagent_cli.openapi:openapi", "Print the description of the HTTP API (OpenAPI, JSON)."),
     },

@@ -22,7 +22,9 @@ PLACES: Final = frozenset({"ready", "resync"})
 
 
 @click.command()
-@click.option("--topics", default="sessions,turns,workspaces,settings,agents,skills,hooks,health", show_default=True)
+@click.option(
+    "--topics", default="sessions,turns,workspaces,settings,agents,skills,hooks,jobs,health", show_default=True
+)
 @as_json_option
 @with_client
 def events(client: Client, topics: str, as_json: bool) -> None:
@@ -80,6 +82,9 @@ def _line(topic: str, data: dict[str, Any]) -> str:
     if isinstance(session, dict):
         words += [session["id"], f"“{session['title']}”"]
     words += [str(event[name]) for name in ("state", "errorClass", "sessionId") if event.get(name)]
+    if isinstance(event.get("job"), dict):
+        job = event["job"]
+        words += [job["id"], job["state"], f"{job['progress']:.0%}", job["note"]]
     if isinstance(event.get("workspace"), dict):
         words.append(event["workspace"]["name"])
     return "  ".join(words)

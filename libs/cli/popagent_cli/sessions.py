@@ -9,6 +9,7 @@ import click
 
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.errors import CliError
+from popagent_cli.jobs import followed
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.transcript import NAMES, as_markdown
@@ -200,7 +201,10 @@ def delete(client: Client, session: str, yes: bool, as_json: bool) -> None:
         title = one_safe_line(client.get(f"/api/sessions/{session}", limit=1)["title"], 60)
         if not click.confirm(f"Delete “{title}” for good?", err=True):
             raise CliError("Nothing was deleted.")
-    tell(client.send("DELETE", f"/api/sessions/{session}"), f"{session} is deleted", as_json=as_json)
+    gone = client.send("DELETE", f"/api/sessions/{session}")
+    if "state" in gone:  # a long one, of which a job deletes what was said
+        gone = followed(client, gone)
+    tell(gone, f"{session} is deleted", as_json=as_json)
 
 
 def _all_messages(client: Client, session: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:

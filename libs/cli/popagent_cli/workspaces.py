@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,12 @@ from typing import Any
 import click
 
 from popagent_cli.client import Client, with_client
-from popagent_cli.errors import CliError, RefusedError
+from popagent_cli.errors import CliError
+from popagent_cli.jobs import follow_command, followed, wait_option
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit.settings import command, home_folder
-from popagent_local import cloning
-from popagent_local.cloning import Source
+from popagent_sandbox.clone_address import is_address, source_of
 
 
 @click.group()
@@ -56,10 +54,8 @@ def _tell_root(root: str | None) -> None:
     """Say where the workspace root lies, and how a repository gets there."""
     if root is None:
         return
-    safe = one_safe_line(root, 4_096)
-    clone = f"git clone URL {shlex.quote(f'{safe}/NAME')}"
-    note(f"The workspace root is {safe} where popagent runs. Put a repository there, and register it:")
-    note(f"{clone} && {command('workspace add NAME')}")
+    note(f"The workspace root is {one_safe_line(root, 4_096)} where popagent runs. Clone a repository into it, and")
+    note(f"register it: {command('workspace add URL')}; or put a folder there: {command('workspace add NAME')}")
 
 
 @workspace.command()
@@ -87,23 +83,60 @@ def _state(row: dict[str, Any]) -> str:
 @workspace.command()
 @click.argument("path", metavar="PATH-OR-URL")
 @click.option("--name", help="By default the last part of the path.")
-@click.option("--folder", help="Where to clone to, below the workspace root; by default the last part of the URL.")
+@click.option(
+    "--directory", "--folder", help="Where to clone to, below the workspace root; by default the last part of the URL."
+)
+@wait_option
 @as_json_option
 @with_client
-def add(client: Client, path: str, name: str | None, folder: str | None, as_json: bool) -> None:
+def add(client: Client, *, path: str, name: str | None, directory: str | None, wait: bool, as_json: bool) -> None:
     """Register a folder below the workspace root, or clone a repository there and register it.
 
-    A path is relative to that root; `popagent workspace list` shows where it is. A URL is cloned by git as you: with
-    your keys, asking you if it must. No hook of it runs, and of its submodules nothing is fetched.
+    A path is relative to that root; `popagent workspace list` shows where it is. A URL is cloned by popagent, with the
+    ssh keys and credential helpers of the account that it runs as. No hook of it runs, and of its submodules nothing is
+    fetched.
     """
-    if cloning.is_address(path):
-        made = _cloned(client, cloning.source_of(path, folder), name)
-    elif folder is not None:
-        raise CliError("--folder says where a URL is cloned to; a path is registered where it is.")
+    if is_address(path):
+        made = _cloned(client, path, name, directory, wait=wait)
+    elif directory is not None:
+        raise CliError("--directory says where a URL is cloned to; a path is registered where it is.")
     else:
         made = _registered(client, path, name)
+    if "state" in made:
+        tell(made, f"It is being cloned; follow it: {follow_command(made)}", as_json=as_json)
+        return
     use = command(f"chat --workspace {made['id']}")
     tell(made, f"{one_safe_line(made['name'])} is registered; use it: {use}", as_json=as_json)
+
+
+@workspace.command(name="delete-sessions")
+@click.argument("workspace", metavar="NAME-OR-ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@wait_option
+@as_json_option
+@with_client
+def delete_sessions(client: Client, *, workspace: str, yes: bool, wait: bool, as_json: bool) -> None:
+    """Delete every chat of a workspace for good, archived ones too; what runs in them is stopped first.
+
+    Chats that are begun after this stay. The workspace stays, and its folder.
+    """
+    found = find_workspace(client, workspace)
+    name = one_safe_line(found["name"])
+    if not yes:
+        if not sys.stdin.isatty():
+            raise CliError("Nothing was deleted: add --yes, since there is nobody to ask.")
+        if click.prompt(f"Type “{name}” to delete all of its chats for good", err=True) != found["name"]:
+            raise CliError("That is another name. Nothing was deleted.")
+    job = client.send("DELETE", f"/api/workspaces/{found['id']}/sessions")
+    if not wait:
+        tell(job, f"They are being deleted; follow it: {follow_command(job)}", as_json=as_json)
+        return
+    job = followed(client, job)
+    result = job["result"]
+    chats = "1 chat is deleted" if result["deleted"] == 1 else f"{result['deleted']:,} chats are deleted"
+    tell(job, chats, as_json=as_json)
+    for kept in result["kept"]:
+        note(f"{kept['id']} was kept: {one_safe_line(kept['reason'], 200)}")
 
 
 @workspace.command()
@@ -153,17 +186,17 @@ def _registered(client: Client, path: str, name: str | None) -> dict[str, Any]:
     return made
 
 
-def _cloned(client: Client, source: Source, name: str | None) -> dict[str, Any]:
-    root = _root_here(client)
-    target = cloning.clone(source, root, progress=sys.stderr.isatty())
-    try:
-        return _registered(client, source.folder, name)
-    except RefusedError:
-        shutil.rmtree(target)
-        raise
-    except CliError as error:
-        again = command(f"workspace add {source.folder}")
-        raise CliError(f"{error.message} The clone is there; register it later: {again}") from error
+def _cloned(client: Client, url: str, name: str | None, directory: str | None, *, wait: bool) -> dict[str, Any]:
+    """Return the workspace, or the job that will make it."""
+    source_of(url, directory)  # refused here, so that no password is sent
+    body = {"url": url, "name": name, "directory": directory}
+    job: dict[str, Any] = client.send(
+        "POST", "/api/workspaces", {key: value for key, value in body.items() if value is not None}
+    )
+    if not wait:
+        return job
+    followed(client, job)
+    return find_workspace(client, job["about"])
 
 
 def _root_here(client: Client) -> Path:

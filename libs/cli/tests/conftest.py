@@ -48,6 +48,9 @@ VIEWS = {
     "workspace candidates": "WorkspaceCandidates",
     "workspace rename": "WorkspaceView",
     "workspace delete": "DeletedView",
+    "workspace delete-sessions": "JobView",
+    "jobs": "JobList",
+    "job-show": "JobView",
     "agents": "AgentList",
     "agents patch": "AgentView",
     "agent-health": "AgentHealthView",
@@ -94,6 +97,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "SkillList": {"nextCursor": None},
     "HookList": {"nextCursor": None},
     "HookRunList": {"nextCursor": None},
+    "JobView": {"title": "", "about": None, "result": None},
     "ConnectionTestView": {"ok": True, "class": "ok"},
 }
 

@@ -42,7 +42,7 @@ def test_the_list_of_workspaces_says_where_they_lie_and_how_another_gets_there(p
     result = run("workspace", "list")
 
     assert "The workspace root is /home/me/my work where popagent runs." in result.stderr
-    assert "git clone URL '/home/me/my work/NAME' && popagent workspace add NAME" in result.stderr
+    assert "popagent workspace add URL" in result.stderr
     assert "/home/me" not in result.stdout
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from popagent_db.pool import Connection, Pool
 from popagent_db.query import Query
 from popagent_kit.errors import AppError
 from popagent_kit.text import one_line
+from popagent_proto.base import Event
 from popagent_proto.common import JobView
-from popagent_rows.leased import End, Holder, Lease, LeasedRow, LeasedRows, LeaseLostError, Outcome, Requeue
+from popagent_rows.leased import FENCE, End, Holder, Lease, LeasedRow, LeasedRows, LeaseLostError, Outcome, Requeue
+from popagent_rows.outbox import Outbox
 from popagent_rows.pruning import prune
 from popagent_rows.pulse import Pulse
 from popagent_rows.worker import Worker
@@ -32,6 +36,9 @@ KEPT: Final = timedelta(days=7)
 PRUNE_PERIOD_S: Final = 3_600.0
 NOTE_LENGTH: Final = 500
 ERROR_LENGTH: Final = 1_000
+# What is reported sooner after the last report is not stored; nobody can read it.
+REPORT_EVERY_S: Final = 0.3
+LONGEST_LIST: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,59 +56,96 @@ class StoredJob:
 
     id: str
     kind: str
+    title: str
+    about: str | None
     state: str
     progress: float
     note: str
     error: str | None
+    result: dict[str, Any] | None
+    version: int
     created_at: datetime
     updated_at: datetime
+
+    def view(self) -> JobView:
+        """Return what the wire shows."""
+        return JobView.model_validate(self, from_attributes=True)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at a job, which has a lease."""
+
+    id: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class JobNews:
+    """How those who follow jobs hear of them: the event of a job as it is now, of this version."""
+
+    outbox: Outbox
+    event: Callable[[JobView, int], Event]
 
 
 JOBS: Final = LeasedRows("jobs", JobRow, lease_s=LEASE_S, beat_s=BEAT_S)
 
+_SHOWN: Final = """
+    id, kind, title, about, state, progress, note, error, output as result, version, created_at, updated_at
+"""
+
 # A job with the key of a stored one is that one; the no-op update makes the statement return it.
 INSERT: Final = Query(
-    str,
-    """
-    insert into jobs (id, kind, key, input, priority, max_attempts, run_at)
-    values ($1, $2, $3, $4, $5, $6, clock_timestamp() + make_interval(secs => $7))
-    on conflict (kind, key) where key is not null do update set kind = excluded.kind
-    returning id
-    """,
-)
-GET: Final = Query(
     StoredJob,
-    """
-    select id, kind, state, progress, note, error, created_at, updated_at
-    from jobs
-    where id = $1
-    """,
+    f"""
+    insert into jobs (id, kind, key, input, priority, max_attempts, run_at, title, about)
+    values ($1, $2, $3, $4, $5, $6, clock_timestamp() + make_interval(secs => $7), $8, $9)
+    on conflict (kind, key) where key is not null do update set kind = excluded.kind
+    returning {_SHOWN}
+    """,  # noqa: S608 (columns)
 )
-GET_OUTPUT: Final = Query(dict, "select coalesce(output, '{}') as output from jobs where id = $1")
+GET: Final = Query(StoredJob, f"select {_SHOWN} from jobs where id = $1")  # noqa: S608 (columns)
+LIST: Final = Query(
+    StoredJob,
+    f"select {_SHOWN} from jobs order by state in ('completed', 'failed'), created_at desc, id desc limit $1",  # noqa: S608
+)
+GET_INPUT: Final = Query(dict, "select input from jobs where id = $1")
+RUNNING: Final = Query(Attempt, "select id, attempt from jobs where kind = $1 and state = 'running'")
+FREE_KEY: Final = Query(
+    None, "update jobs set key = null where kind = $1 and key = $2 and state in ('completed', 'failed')"
+)
 REPORT: Final = Query(
-    None,
-    """
+    StoredJob,
+    f"""
     update jobs
-    set progress = $4, note = $5, updated_at = clock_timestamp()
-    where id = $1 and attempt = $2 and owner = $3 and state = 'running'
-    """,
+    set progress = $4, note = $5, version = version + 1, updated_at = clock_timestamp()
+    where {FENCE}
+    returning {_SHOWN}
+    """,  # noqa: S608 (columns)
 )
 COMPLETE: Final = Query(
-    None,
-    """
+    StoredJob,
+    f"""
     update jobs
     set state = 'completed', owner = null, lease_until = null, output = $4, error = null, progress = 1,
+        version = version + 1, updated_at = clock_timestamp()
+    where {FENCE}
+    returning {_SHOWN}
+    """,  # noqa: S608 (columns)
+)
+FAIL: Final = Query(
+    StoredJob,
+    f"""
+    update jobs
+    set state = 'failed', owner = null, lease_until = null, error = $4, version = version + 1,
         updated_at = clock_timestamp()
-    where id = $1 and attempt = $2 and owner = $3 and state = 'running'
-    """,
+    where {FENCE}
+    returning {_SHOWN}
+    """,  # noqa: S608 (columns)
 )
 NOTE_ERROR: Final = Query(
     None,
-    """
-    update jobs
-    set error = $4, updated_at = clock_timestamp()
-    where id = $1 and attempt = $2 and owner = $3 and state = 'running'
-    """,
+    f"update jobs set error = $4, version = version + 1, updated_at = clock_timestamp() where {FENCE}",  # noqa: S608
 )
 PRUNE: Final = Query(
     None,
@@ -122,27 +166,42 @@ JobHandler = Callable[["Job"], Awaitable[dict[str, Any] | None]]
 class Job:
     """A running job: its input, and where it reports. `lease.check()` before every effect."""
 
-    def __init__(self, lease: Lease[JobRow], pool: Pool) -> None:
+    def __init__(self, lease: Lease[JobRow], jobs: Jobs) -> None:
         self.lease = lease
         self.id = lease.row.id
         self.input = lease.row.input
         self.attempt = lease.row.attempt
-        self._pool = pool
+        self._jobs = jobs
+        self._next_report = 0.0
 
     async def report(self, progress: float, note: str = "") -> None:
-        """Store how far it is (0 to 1), through the fence; raises LeaseLostError."""
-        async with self._pool.acquire() as connection:
-            await self.lease.run(connection, REPORT, progress, one_line(note, NOTE_LENGTH))
+        """Store how far it is (0 to 1), through the fence, and tell; what comes too soon after the last is dropped.
+
+        Raises:
+            LeaseLostError: Another attempt has the job.
+        """
+        if time.monotonic() < self._next_report:
+            return
+        self._next_report = time.monotonic() + REPORT_EVERY_S
+        await self._jobs.change(self.lease, REPORT, progress, one_line(note, NOTE_LENGTH))
 
 
 class Jobs:
     """The jobs of one service, ids `<service>_<uuid>`."""
 
     def __init__(
-        self, service: str, pool: Pool, holder: Holder, *, rows: LeasedRows[JobRow] = JOBS, slots: int = SLOTS
+        self,
+        service: str,
+        pool: Pool,
+        holder: Holder,
+        *,
+        rows: LeasedRows[JobRow] = JOBS,
+        slots: int = SLOTS,
+        news: JobNews | None = None,
     ) -> None:
         self._service = service
         self._pool = pool
+        self._news = news
         self._handlers: dict[str, JobHandler] = {}
         self.worker: Worker[JobRow] = Worker(
             rows, pool, holder, handler=self._run, failed=self._failed, expired=self._expired, slots=slots
@@ -167,53 +226,102 @@ class Jobs:
         """End as Worker.stop does; what was interrupted runs again elsewhere."""
         await self.worker.stop(drain_s)
 
+    def id_of(self, number: UUID) -> str:
+        """Return the id that a job of this service with this number has."""
+        return f"{self._service}_{number}"
+
     async def enqueue(
         self,
         connection: Connection,
         kind: str,
         input: dict[str, Any],  # noqa: A002 (the column's name)
         *,
+        job_id: str | None = None,
         key: str | None = None,
+        again: bool = False,
+        title: str = "",
+        about: str | None = None,
         priority: int = 0,
         max_attempts: int = MAX_ATTEMPTS,
         delay_s: float = 0.0,
-    ) -> str:
-        """Store a job in the caller's transaction and return its id; call `worker.wake()` after the commit.
+    ) -> JobView:
+        """Store a job in the caller's transaction and return it; call `worker.wake()` after the commit.
 
-        With a `key`, a second job of the same kind and key is the first one.
+        With a `key`, a second job of the same kind and key is the first one; with `again`, only until that has ended.
         """
-        job_id = f"{self._service}_{uuid4()}"
-        return await INSERT.one(connection, job_id, kind, key, input, priority, max_attempts, delay_s)
+        if again and key is not None:
+            await FREE_KEY.run(connection, kind, key)
+        stored = await INSERT.one(
+            connection, job_id or self.id_of(uuid4()), kind, key, input, priority, max_attempts, delay_s, title, about
+        )
+        if stored.version == 0:
+            await self._tell(connection, stored)
+        return stored.view()
 
     async def get(self, connection: Connection, job_id: str) -> JobView | None:
         """Return the job, or None."""
         found = await GET.first(connection, job_id)
-        return None if found is None else JobView.model_validate(found, from_attributes=True)
+        return None if found is None else found.view()
 
-    async def output(self, connection: Connection, job_id: str) -> dict[str, Any]:
-        """Return what the handler returned; empty before that. Raises LookupError for an unknown id."""
-        return await GET_OUTPUT.one(connection, job_id)
+    async def input_of(self, connection: Connection, job_id: str) -> dict[str, Any]:
+        """Return what it was stored with; raises LookupError for an unknown id."""
+        return await GET_INPUT.one(connection, job_id)
+
+    async def newest(self, connection: Connection) -> list[JobView]:
+        """Return up to 100: those that are not over, then those that are, the newest first."""
+        return [stored.view() for stored in await LIST.all(connection, LONGEST_LIST)]
+
+    async def running(self, connection: Connection, kind: str) -> list[Attempt]:
+        """Return the attempts that are under way, in any process, or were when their process was lost."""
+        return await RUNNING.all(connection, kind)
 
     async def prune(self, kept: timedelta = KEPT) -> int:
         """Delete jobs that ended longer than `kept` ago, and return how many."""
         return await prune(self._pool, PRUNE, kept)
 
+    async def change(self, lease: Lease[JobRow], query: Query[StoredJob], *args: object) -> None:
+        """Run a fenced statement that changes what followers see, and tell them; raises LeaseLostError."""
+        lease.check()
+        async with self._transaction() as connection:
+            await self._change(connection, lease.row, query, *args)
+
+    async def _change(self, connection: Connection, row: JobRow, query: Query[StoredJob], *args: object) -> None:
+        stored = await query.first(connection, row.id, row.attempt, row.owner, *args)
+        if stored is None:
+            raise LeaseLostError(f"jobs {row.id}: attempt {row.attempt} was taken over")
+        await self._tell(connection, stored)
+
+    async def _tell(self, connection: Connection, stored: StoredJob) -> None:
+        if self._news is not None:
+            await self._news.outbox.add(connection, self._news.event(stored.view(), stored.version))
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        async with (self._pool if self._news is None else self._news.outbox).transaction() as connection:
+            yield connection
+
     async def _run(self, lease: Lease[JobRow]) -> Outcome:
         try:
             # An instance of another version may know a kind that this one does not: that is tried again too.
-            output = await self._handlers[lease.row.kind](Job(lease, self._pool))
+            output = await self._handlers[lease.row.kind](Job(lease, self))
         except LeaseLostError:
             raise
         except Exception as error:
             log.exception("job failed", extra={"job": lease.row.id, "kind": lease.row.kind})
+            outcome = after_failure(lease.row)
+            if isinstance(outcome, End) or (isinstance(error, AppError) and not error.retryable):
+                await self._end(lease, FAIL, reason_of(error))
+                return None
             async with self._pool.acquire() as connection:
                 await lease.run(connection, NOTE_ERROR, reason_of(error))
-            final = isinstance(error, AppError) and not error.retryable
-            return End("failed") if final else after_failure(lease.row)
-        async with self._pool.acquire() as connection:
-            lease.over()
-            await lease.run(connection, COMPLETE, output or {})
+            return outcome
+        await self._end(lease, COMPLETE, output or {})
         return None
+
+    async def _end(self, lease: Lease[JobRow], query: Query[StoredJob], value: object) -> None:
+        lease.check()
+        lease.over()
+        await self.change(lease, query, value)
 
     def _failed(self, lease: Lease[JobRow], error: Exception) -> Outcome:
         # Only what could not be stored comes here.
@@ -222,9 +330,10 @@ class Jobs:
 
     async def _expired(self, connection: Connection, row: JobRow) -> Outcome:
         outcome = after_failure(row)
-        if isinstance(outcome, End):
-            await self.worker.rows.fenced(connection, row, NOTE_ERROR, "its process was lost in every attempt")
-        return outcome
+        if not isinstance(outcome, End):
+            return outcome
+        await self._change(connection, row, FAIL, "its process was lost in every attempt")
+        return None
 
 
 def reason_of(error: Exception) -> str:

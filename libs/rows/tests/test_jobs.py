@@ -29,9 +29,9 @@ async def jobs(pool: Pool, pulse: Pulse, monkeypatch: pytest.MonkeyPatch) -> Asy
 
 async def enqueue(pool: Pool, jobs: Jobs, kind: str, **more: Any) -> str:
     async with pool.transaction() as conn:
-        job_id = await jobs.enqueue(conn, kind, {"page": 7}, **more)
+        job = await jobs.enqueue(conn, kind, {"page": 7}, **more)
     jobs.worker.wake()
-    return job_id
+    return job.id
 
 
 async def view(pool: Pool, jobs: Jobs, job_id: str) -> JobView:
@@ -67,8 +67,7 @@ async def test_a_job_reports_its_progress_and_leaves_its_output(pool: Pool, jobs
     assert job_id.startswith("docs-indexer_")
     assert (halfway.state, halfway.progress, halfway.note) == ("running", 0.5, "half of the pages")
     assert (ended.state, ended.progress, ended.error) == ("completed", 1.0, None)
-    async with pool.acquire() as conn:
-        assert await jobs.output(conn, job_id) == {"indexed": 7}
+    assert ended.result == {"indexed": 7}
 
 
 async def test_the_same_key_is_the_same_job(pool: Pool, jobs: Jobs) -> None:
@@ -119,7 +118,7 @@ async def test_an_error_that_trying_again_cannot_mend_ends_the_job_at_once(pool:
 
 async def test_a_job_whose_process_died_every_time_fails(pool: Pool, jobs: Jobs) -> None:
     async with pool.acquire() as conn:
-        job_id = await jobs.enqueue(conn, "index", {}, max_attempts=1, delay_s=60)
+        job_id = (await jobs.enqueue(conn, "index", {}, max_attempts=1, delay_s=60)).id
     await pool.execute(
         "update jobs set state = 'running', attempt = 1, owner = gen_random_uuid(), boot_id = gen_random_uuid(),"
         " lease_until = clock_timestamp()"

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from popagent_kit.ids import Id
 from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
-from popagent_proto.common import TurnEnd
+from popagent_proto.common import JobView, TurnEnd
 
 Title = Annotated[Line, Field(min_length=1, max_length=200)]
 UiMessage = dict[str, Any]
@@ -248,7 +248,13 @@ class DeletedView(View):
     deleted: bool = True
 
 
-class DeleteSession(Command[DeletedView]):
+class SessionDeletedView(DeletedView):
+    """A session that nobody sees any more; of a long one the messages go in the background."""
+
+    job: JobView | None = Field(default=None, description="Deletes what it held; null when that is done.")
+
+
+class DeleteSession(Command[SessionDeletedView]):
     """Stop what runs (up to 10 s), then delete thread, turns and session for good; else 409."""
 
     subject: ClassVar = "popagent.chat.cmd.sessions-delete.v1"

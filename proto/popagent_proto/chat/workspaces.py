@@ -9,6 +9,7 @@ from pydantic import Field
 from popagent_kit.ids import Id
 from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
 from popagent_proto.chat.sessions import DeletedView
+from popagent_proto.common import JobView
 
 WorkspaceName = Annotated[Line, Field(min_length=1, max_length=120)]
 
@@ -88,6 +89,42 @@ class RegisterWorkspace(Command[WorkspaceView]):
 
     command_id: Id
     body: RegisterWorkspaceBody
+
+
+class CloneWorkspaceBody(Wire):
+    """A repository to clone into a new directory of the workspace root, and what the workspace is called."""
+
+    url: Text = Field(
+        min_length=1, max_length=2_000, description="https, ssh, git, or user@host:path, without a password or token."
+    )
+    name: WorkspaceName | None = Field(default=None, description="By default that of the directory.")
+    directory: Text | None = Field(
+        default=None, min_length=1, max_length=100, description="One plain name; by default the last part of the URL."
+    )
+
+
+class CloneWorkspace(Command[JobView]):
+    """Begin to clone and then register; the workspace gets the command's id, and a replay answers the same job.
+
+    409 when something is in that place, is registered as it, or another clone is on its way there.
+    """
+
+    subject: ClassVar = "popagent.chat.cmd.workspaces-clone.v1"
+
+    command_id: Id
+    body: CloneWorkspaceBody
+
+
+class DeleteWorkspaceSessions(Command[JobView]):
+    """Begin to delete for good every session, active and archived, that the workspace has at this moment.
+
+    While such a job of the workspace is not over, the same one is answered. Its result: `deleted`, and `kept` with the
+    sessions that kept running.
+    """
+
+    subject: ClassVar = "popagent.chat.cmd.workspaces-delete-sessions.v1"
+
+    workspace_id: Id
 
 
 class PatchWorkspaceBody(Wire):

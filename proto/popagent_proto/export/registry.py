@@ -37,6 +37,7 @@ def replies() -> list[type[BaseModel]]:
 def http_shapes() -> list[type[BaseModel]]:
     """Return the bodies and answers that exist on HTTP only."""
     return [
+        http.AddWorkspaceBody,
         AgentPatch,
         AgentRuntimePatch,
         ChatRequest,

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from popagent_bus import Handlers
+from popagent_chat import jobs
 from popagent_chat.agents import company
 from popagent_chat.agents import handlers as agents
 from popagent_chat.deps import ChatDeps, RunDeps
@@ -28,13 +29,14 @@ from popagent_chat.runtime_settings import handlers as runtime_settings
 from popagent_chat.secrets import handlers as secrets
 from popagent_chat.secrets.handlers import SecretsCheck
 from popagent_chat.secrets.keyring import Keyring
-from popagent_chat.sessions import delete, export, head
+from popagent_chat.sessions import delete, delete_all, export, head, removing
 from popagent_chat.sessions import handlers as sessions
 from popagent_chat.settings import ChatSettings
 from popagent_chat.skills import handlers as skills
 from popagent_chat.threads import indexing
 from popagent_chat.turns import snapshot, start, stop
 from popagent_chat.turns.worker import TurnWorker
+from popagent_chat.workspaces import cloning
 from popagent_chat.workspaces import handlers as workspaces
 from popagent_chat.workspaces.confining import check_commands
 from popagent_host import Service, ServiceDefinition
@@ -42,12 +44,15 @@ from popagent_kit.settings import home_folder
 from popagent_kit.shared_settings import SecretKeySettings
 from popagent_models.admission import Admission, parse_limits
 from popagent_models.settings import ModelSettings
+from popagent_rows.jobs import Jobs
+from popagent_sandbox.cloning import CloneBounds
 from popagent_web.health import SearchCheck
 from popagent_web.searxng import SearXNG
 from popagent_web.settings import SearchSettings
 
 SLICES: Final = (
     workspaces,
+    cloning,
     agents,
     skills,
     company,
@@ -60,6 +65,8 @@ SLICES: Final = (
     head,
     export,
     delete,
+    delete_all,
+    jobs,
     start,
     stop,
     snapshot,
@@ -102,17 +109,38 @@ async def build(service: Service[ChatSettings]) -> None:
     service.on_stop(stop_turns)
     session_ends = SessionEnds()
     service.on_stop(session_ends.close)
-    service.serve(
-        all_handlers(),
-        ChatDeps(
-            **vars(running),
-            turns=worker,
-            keyring=keyring,
-            session_ends=session_ends,
-            connection_tests=asyncio.Semaphore(connection.TESTS_AT_ONCE),
-            own_ports=_own_ports(service.settings, local),
-        ),
+    deps = ChatDeps(
+        **vars(running),
+        turns=worker,
+        jobs=Jobs("chat", service.pool, service.holder, news=jobs.news(service.outbox)),
+        clone_bounds=CloneBounds(service.settings.clone_minutes * 60, service.settings.clone_mib * 1024**2),
+        keyring=keyring,
+        session_ends=session_ends,
+        connection_tests=asyncio.Semaphore(connection.TESTS_AT_ONCE),
+        own_ports=_own_ports(service.settings, local),
     )
+    _jobs(service, deps)
+    service.serve(all_handlers(), deps)
+
+
+def _jobs(service: Service[ChatSettings], deps: ChatDeps) -> None:
+    """Begin to carry out jobs, and to look for what they left when they were cut off."""
+
+    async def sweep() -> None:
+        await cloning.sweep(deps)
+
+    async def rescue() -> None:
+        await removing.rescue(deps)
+
+    async def stop() -> None:
+        # What is cut off goes on elsewhere, or after the restart.
+        await deps.jobs.stop(drain_s=1.0)
+
+    jobs.carry_out(deps)
+    deps.jobs.start(service.pulse)
+    service.pulse.every(cloning.SWEEP_EVERY_S, "clones that were cut off", sweep)
+    service.pulse.every(removing.RESCUE_EVERY_S, "sessions that were half deleted", rescue)
+    service.on_stop(stop)
 
 
 def _hooks(service: Service[ChatSettings], keyring: Keyring) -> tuple[HookCalls, HookAudit]:

@@ -15,9 +15,11 @@ from popagent_chat.models.gateway import ModelGateway
 from popagent_chat.secrets.keyring import Keyring
 from popagent_chat.turns.store import LeasedTurn
 from popagent_db.pool import Pool
+from popagent_rows.jobs import Jobs
 from popagent_rows.leased import Holder
 from popagent_rows.outbox import Outbox
 from popagent_rows.worker import Slot
+from popagent_sandbox.cloning import CloneBounds
 from popagent_web.search import WebSearch
 
 
@@ -58,6 +60,8 @@ class ChatDeps(RunDeps):
     """Built once by the composition root."""
 
     turns: Turns
+    jobs: Jobs
+    clone_bounds: CloneBounds
     keyring: Keyring
     session_ends: SessionEnds
     connection_tests: asyncio.Semaphore

@@ -37,6 +37,14 @@ class ChatSettings(TurnStopSettings, ServiceSettings):
         description="The folder of the programs that hooks may run, which find it as /hooks; none is run when unset.",
     )
 
+    clone_minutes: float = setting(
+        "POPAGENT_CLONE_MINUTES", 30.0, description="Minutes that cloning a repository may take.", gt=0, le=1_440
+    )
+
+    clone_mib: int = setting(
+        "POPAGENT_CLONE_MIB", 4_096, description="MiB of the disk that a cloned repository may take.", ge=1
+    )
+
     @field_validator("hook_origins")
     @classmethod
     def _are_origins(cls, text: str) -> str:

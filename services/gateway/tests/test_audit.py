@@ -18,7 +18,7 @@ from popagent_gateway.door import key_id
 from popagent_gateway.wiring import Gateway
 from popagent_kit import tasks
 from popagent_kit.clock import now
-from popagent_proto.chat.sessions import DeletedView, DeleteSession
+from popagent_proto.chat.sessions import DeleteSession, SessionDeletedView
 from popagent_testing.servers import PostgresServer
 
 from .conftest import HERE, Owner, make_settings, own_health
@@ -45,7 +45,7 @@ async def test_statements_fit_the_schema(pool: Pool) -> None:
 async def test_a_change_is_kept_with_who_what_and_its_answer(bus: Bus, pool: Pool, chat: Owner) -> None:
     settings = make_settings(api_key=KEY)
     gateway = Gateway(settings, bus, pool, own_health)
-    chat.answer(DeleteSession, DeletedView(id="gone"))
+    chat.answer(DeleteSession, SessionDeletedView(id="gone"))
     headers = {"x-popagent-key": KEY}
 
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(gateway.app), base_url=HERE) as http:
@@ -74,7 +74,7 @@ async def test_a_database_that_is_away_delays_no_answer_and_loses_no_entry(
     await migrate(dsn, "gateway")
     pool = await open_pool(dsn, application_name="test", max_size=2)
     gateway = Gateway(make_settings(), bus, pool, own_health)
-    chat.answer(DeleteSession, DeletedView(id="s1"))
+    chat.answer(DeleteSession, SessionDeletedView(id="s1"))
     await gateway.start()
     private_postgres.stop(immediate=True)
 

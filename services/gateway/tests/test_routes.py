@@ -182,7 +182,7 @@ async def test_changes_reach_their_owner_with_an_id_of_their_own(http: httpx2.As
     chat.answer(sessions.CreateSession, VIEW)
     chat.answer(sessions.SaveSession, VIEW)
     chat.answer(sessions.PatchSession, VIEW)
-    chat.answer(sessions.DeleteSession, sessions.DeletedView(id="s1"))
+    chat.answer(sessions.DeleteSession, sessions.SessionDeletedView(id="s1"))
     chat.answer(workspaces.RegisterWorkspace, WORKSPACE)
     chat.answer(workspaces.PatchWorkspace, WORKSPACE)
     chat.answer(workspaces.DeleteWorkspace, sessions.DeletedView(id="w1"))

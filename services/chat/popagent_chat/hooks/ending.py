@@ -12,6 +12,8 @@ log = logging.getLogger(__name__)
 
 # What is told when the process stops gets so long to be told.
 STOP_S: Final = 5.0
+# Who deletes many sessions waits while so many are being told of.
+AT_ONCE: Final = 8
 
 
 class SessionEnds:
@@ -19,6 +21,11 @@ class SessionEnds:
 
     def __init__(self) -> None:
         self._telling: set[asyncio.Task[None]] = set()
+
+    async def room(self) -> None:
+        """Return when fewer than eight sessions are being told of."""
+        while len(self._telling) >= AT_ONCE:
+            await asyncio.wait(self._telling, return_when=asyncio.FIRST_COMPLETED)
 
     def tell(self, hooks: RunHooks) -> None:
         """Begin to tell."""

@@ -36,6 +36,12 @@ class SessionExistsError(ConflictError):
     code = "session_exists"
 
 
+class SessionLeavingError(ConflictError):
+    """A session with this id is being deleted. Use another id, or wait until it is gone."""
+
+    code = "session_leaving"
+
+
 class SessionBusyError(ConflictError):
     """A turn is running in this session. Stop it, or wait for its end."""
 
@@ -100,7 +106,9 @@ async def create_session(deps: ChatDeps, command: CreateSession) -> SessionView:
         if row is not None:
             await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
             return await view_of(conn, row)
-        found = await store.GET.one(conn, session_id)
+        found = await store.GET.first(conn, session_id)
+        if found is None:
+            raise SessionLeavingError
         if command.body.id is None and await _was_made_by(conn, found, command):
             return await view_of(conn, found)
         stored = await view_of(conn, found)

@@ -75,7 +75,7 @@ def _of_sessions(folded: str) -> Query[FoundSession]:
         from sessions s
         left join newest n on n.thread_id = s.id
         where (n.seq is not null or (s.folded_title like $6 and s.folded_title like all($7::text[])))
-            and (s.archived_at is not null) = $1
+            and (s.archived_at is not null) = $1 and s.leaving_at is null
             and ($2::text is null or s.workspace_id = $2)
             and ($3::timestamptz is null or (s.updated_at, s.id) < ($3, $4::text))
         order by s.updated_at desc, s.id desc

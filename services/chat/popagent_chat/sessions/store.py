@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from pydantic import BaseModel
+
 from popagent_chat.threads import store as threads
 from popagent_db.query import Query
 from popagent_proto.chat.sessions import MessageHit, SessionItem, SessionSummary
@@ -37,13 +39,14 @@ INSERT: Final = Query(
     """,
 )
 
+# A session that is leaving is gone for everybody but who deletes it.
 GET: Final = Query(
     SessionRow,
     """
     select id, title, title_locked, workspace_id, archived_at, revision, version, running_turn_id,
         last_turn_state, created_at, updated_at
     from sessions
-    where id = $1
+    where id = $1 and leaving_at is null
     """,
 )
 
@@ -58,6 +61,7 @@ LIST: Final = Query(
         last_turn_state, created_at, updated_at
     from sessions
     where (archived_at is not null) = $1
+        and leaving_at is null
         and ($2::text is null or workspace_id = $2)
         and ($3::timestamptz is null or (updated_at, id) < ($3, $4::text))
     order by updated_at desc, id desc
@@ -97,5 +101,46 @@ REVISE: Final = Query(
 )
 
 DELETE: Final = Query(None, "delete from sessions where id = $1")
+
+LEAVE: Final = Query(None, "update sessions set leaving_at = clock_timestamp(), version = version + 1 where id = $1")
+
+IS_LEAVING: Final = Query(bool, "select exists (select 1 from sessions where id = $1 and leaving_at is not null)")
+
+LEAVING: Final = Query(
+    str, "select id from sessions where leaving_at < clock_timestamp() - $1::interval order by leaving_at limit 100"
+)
+
+# How many messages go with a session, those of its specialists too; a thread counts what it ever held.
+HOW_LONG: Final = Query(
+    int,
+    """
+    select coalesce(sum(next_seq - 1), 0)::bigint
+    from threads
+    where id = $1 or id in (select thread_id from delegations where session_id = $1)
+    """,
+)
+
+
+class SessionOfWorkspace(BaseModel):
+    """A session that is to be deleted with all others of its workspace; a leaving one is half gone."""
+
+    id: str
+    title: str
+    leaving: bool
+
+
+# Made until $2; in the order of ids, so that a walk ends, whatever happens to sessions meanwhile.
+OF_WORKSPACE: Final = Query(
+    SessionOfWorkspace,
+    """
+    select id, title, leaving_at is not null as leaving
+    from sessions
+    where workspace_id = $1 and created_at <= $2 and id > $3
+    order by id
+    limit $4
+    """,
+)
+
+COUNT_UNTIL: Final = Query(int, "select count(*)::int from sessions where workspace_id = $1 and created_at <= $2")
 
 COUNT_IN_WORKSPACE: Final = Query(int, "select count(*)::int from sessions where workspace_id = $1")

@@ -117,6 +117,19 @@ DELETE: Final = Query(
     None, "with words as (delete from message_texts where thread_id = $1) delete from threads where id = $1"
 )
 
+# A child is newer than its parent, so that the newest may go first.
+DELETE_NEWEST: Final = Query(
+    None,
+    """
+    with newest as materialized (
+        select seq from messages where thread_id = $1 order by seq desc limit $2
+    ), words as (
+        delete from message_texts where thread_id = $1 and seq in (select seq from newest)
+    )
+    delete from messages where thread_id = $1 and seq in (select seq from newest)
+    """,
+)
+
 
 def columns_of(message: dict[str, Any], *, parent_id: str | None, token_count: int) -> tuple[object, ...]:
     """Return the columns that a UI message is stored with, below `parent_id`."""

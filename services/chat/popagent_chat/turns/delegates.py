@@ -40,6 +40,11 @@ DELETE_OF_SESSION: Final = Query(
     None, "delete from threads where id in (select thread_id from delegations where session_id = $1)"
 )
 
+DELETE_SOME_OF_SESSION: Final = Query(
+    None,
+    "delete from threads where id in (select thread_id from delegations where session_id = $1 limit $2)",
+)
+
 
 class DelegateThreads:
     """The threads of one turn's delegates."""

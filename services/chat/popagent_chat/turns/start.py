@@ -12,6 +12,7 @@ from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.models.choice import model_choice
 from popagent_chat.sessions import handlers as sessions
+from popagent_chat.sessions import store as session_rows
 from popagent_chat.sessions.store import SessionRow
 from popagent_chat.threads import store as threads
 from popagent_chat.threads.store import StoredMessage
@@ -121,6 +122,8 @@ async def _started(conn: Connection, command: StartTurn, holder: Holder | None) 
             continue  # the workspace was deleted in between; missed now, it is refused
         if turn is not None:
             return turn
+        if seen.session is None and await session_rows.IS_LEAVING.value(conn, command.session_id):
+            raise sessions.SessionLeavingError
 
 
 async def _new_session(conn: Connection, command: StartTurn, seen: Seen) -> SessionRow:

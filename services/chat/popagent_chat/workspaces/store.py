@@ -62,3 +62,6 @@ INSERT: Final = Query(
     returning id, name, path, is_default, created_at, revision
     """,
 )
+
+# Any constant: who asks for a clone holds it until its job is stored.
+LOCK_CLONES: Final = Query(str, "select pg_advisory_xact_lock(1668247393)::text")

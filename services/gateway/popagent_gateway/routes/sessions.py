@@ -10,6 +10,7 @@ from starlette.responses import Response
 from popagent_gateway.asking import Bus, CommandId, PathId
 from popagent_gateway.bodies import JsonRoute
 from popagent_gateway.export.download import Format, download
+from popagent_gateway.jobs import ACCEPTED, accepted
 from popagent_gateway.paging import MessageSearch, SessionPage
 from popagent_proto.chat.sessions import (
     CreateSession,
@@ -89,7 +90,8 @@ async def patch_session(bus: Bus, id: PathId, body: PatchSessionBody, command_id
     return await bus.ask(PatchSession(command_id=command_id, session_id=id, body=body))
 
 
-@router.delete("/{id}")
-async def delete_session(bus: Bus, id: PathId) -> DeletedView:  # noqa: A002
-    """Delete a session for good; what runs in it is stopped first."""
-    return await bus.ask(DeleteSession(session_id=id))
+@router.delete("/{id}", response_model=DeletedView, responses=ACCEPTED)
+async def delete_session(bus: Bus, id: PathId) -> DeletedView | Response:  # noqa: A002
+    """Delete a session for good; what runs in it is stopped first. Of a long one a job deletes what was said."""
+    deleted = await bus.ask(DeleteSession(session_id=id))
+    return accepted(deleted.job) if deleted.job is not None else DeletedView(id=deleted.id)

@@ -5,22 +5,28 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from starlette.responses import Response
 
 from popagent_gateway.asking import Bus, CommandId, PathId
 from popagent_gateway.bodies import JsonRoute
+from popagent_gateway.jobs import ACCEPTED, accepted
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.chat.workspaces import (
+    CloneWorkspace,
+    CloneWorkspaceBody,
     DeleteWorkspace,
+    DeleteWorkspaceSessions,
     ListWorkspaceCandidates,
     ListWorkspaces,
     PatchWorkspace,
     PatchWorkspaceBody,
     RegisterWorkspace,
-    RegisterWorkspaceBody,
     WorkspaceCandidates,
     WorkspaceList,
     WorkspaceView,
 )
+from popagent_proto.common import JobView
+from popagent_proto.http import AddWorkspaceBody
 
 router = APIRouter(prefix="/api/workspaces", tags=["workspaces"], route_class=JsonRoute)
 
@@ -37,10 +43,13 @@ async def list_candidates(bus: Bus) -> WorkspaceCandidates:
     return await bus.ask(ListWorkspaceCandidates())
 
 
-@router.post("", status_code=201)
-async def register_workspace(bus: Bus, body: RegisterWorkspaceBody, command_id: CommandId) -> WorkspaceView:
-    """Register a directory that exists below the workspace root."""
-    return await bus.ask(RegisterWorkspace(command_id=command_id, body=body))
+@router.post("", status_code=201, response_model=WorkspaceView, responses=ACCEPTED)
+async def add_workspace(bus: Bus, body: AddWorkspaceBody, command_id: CommandId) -> WorkspaceView | Response:
+    """Register a directory that exists below the workspace root, or clone a repository into a new one there."""
+    asked = body.meant()
+    if isinstance(asked, CloneWorkspaceBody):
+        return accepted(await bus.ask(CloneWorkspace(command_id=command_id, body=asked)))
+    return await bus.ask(RegisterWorkspace(command_id=command_id, body=asked))
 
 
 @router.patch("/{id}")
@@ -53,3 +62,9 @@ async def patch_workspace(bus: Bus, id: PathId, body: PatchWorkspaceBody, comman
 async def delete_workspace(bus: Bus, id: PathId) -> DeletedView:  # noqa: A002
     """Forget a workspace that nothing refers to; its folder stays where it is."""
     return await bus.ask(DeleteWorkspace(workspace_id=id))
+
+
+@router.delete("/{id}/sessions", status_code=202)
+async def delete_sessions(bus: Bus, id: PathId) -> JobView:  # noqa: A002
+    """Delete every chat that the workspace has now for good, archived ones too; what runs in them is stopped first."""
+    return await bus.ask(DeleteWorkspaceSessions(workspace_id=id))

@@ -10,6 +10,7 @@ from popagent_kit.text import one_line
 from popagent_proto.base import Event
 from popagent_proto.chat.agents import AgentChanged
 from popagent_proto.chat.hooks import HookChanged, HookDeleted
+from popagent_proto.chat.jobs import JobChanged
 from popagent_proto.chat.models import ModelConnectionChanged
 from popagent_proto.chat.sessions import SessionChanged, SessionDeleted
 from popagent_proto.chat.settings import AgentRuntimeChanged
@@ -27,6 +28,7 @@ TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "agents": (AgentChanged,),
     "skills": (SkillChanged, SkillDeleted),
     "hooks": (HookChanged, HookDeleted),
+    "jobs": (JobChanged,),
     HEALTH: (),
 }
 TOPIC_OF: Final = {event.subject: topic for topic, events in TOPICS.items() for event in events}

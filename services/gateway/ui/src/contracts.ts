@@ -13,6 +13,18 @@ export interface ActivityEntry {
   durationMs?: number;
 }
 
+/** Either a directory below the workspace root, or the address of a repository to clone there. */
+export interface AddWorkspaceBody {
+  /** Needed with a path; else that of the directory. */
+  name?: string | null;
+  /** Relative to the workspace root; it must exist. */
+  path?: string | null;
+  /** https, ssh, git, or user@host:path, without a password or token. */
+  url?: string | null;
+  /** One plain name; by default the last part of the url. */
+  directory?: string | null;
+}
+
 /** `data` of a `data-agentActivity` part, whose id is the delegating tool call. In the stream each chunk holds only what changed: objects merge deeply over what was told before, values replace. The stored message has the whole. */
 export interface AgentActivity {
   agentId?: string;
@@ -455,16 +467,41 @@ export interface HookView {
   updatedAt: string;
 }
 
+/** A job was stored, came further, or ended; told a few times a second at most. */
+export interface JobChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  job: JobView;
+}
+
+/** Jobs that are not over first, then by age, the newest first. */
+export interface JobList {
+  nextCursor: string | null;
+  items: Array<JobView>;
+}
+
 /** A piece of work that takes longer than one request. */
 export interface JobView {
   id: string;
   kind: string;
+  /** What it is for, in words. */
+  title: string;
+  /** The id of what it works on. */
+  about: string | null;
   state: "queued" | "running" | "completed" | "failed";
-  /** Share that is done. */
+  /** Share that is done; an attempt that was cut off begins anew. */
   progress: number;
   /** What it is doing, in words. */
   note: string;
+  /** Why it failed, or its last attempt did. */
   error: string | null;
+  /** What came of it, once it is completed. */
+  result: Record<string, unknown> | null;
   createdAt: string;
   updatedAt: string;
 }
@@ -666,6 +703,14 @@ export interface SessionDeleted {
   version: number;
   at: string;
   sessionId: string;
+}
+
+/** A session that nobody sees any more; of a long one the messages go in the background. */
+export interface SessionDeletedView {
+  id: string;
+  deleted: boolean;
+  /** Deletes what it held; null when that is done. */
+  job: JobView | null;
 }
 
 /** A row of the list; of a search, with where it matched. */
@@ -873,7 +918,7 @@ export interface StoreHealthView {
 /** `ready` needs the application's and the observability PostgreSQL; models and search never count. */
 export interface SuiteHealthView {
   ready: boolean;
-  /** `ok`, or why not; `model` never counts for `ready`. */
+  /** `ok`, `not set up: …`, or why not; `model` and `search` never count. */
   checks: Record<string, string>;
   services: Array<HealthView>;
   /** What a check found, in words; `model`: which one answers. */
@@ -1096,6 +1141,7 @@ export interface EventBySubject {
   "popagent.chat.evt.agents-changed.v1": AgentChanged;
   "popagent.chat.evt.hooks-changed.v1": HookChanged;
   "popagent.chat.evt.hooks-deleted.v1": HookDeleted;
+  "popagent.chat.evt.jobs-changed.v1": JobChanged;
   "popagent.chat.evt.models-connection.v1": ModelConnectionChanged;
   "popagent.chat.evt.sessions-changed.v1": SessionChanged;
   "popagent.chat.evt.sessions-deleted.v1": SessionDeleted;
