@@ -20,6 +20,7 @@ from popagent_agent.messages import (
     user_message,
 )
 from popagent_agent.run_context import RunContext
+from popagent_agent.skills import announcement
 from popagent_agent.tokens import cut_text, message_tokens
 
 SegmentKind = Literal[
@@ -60,8 +61,11 @@ class Segment:
 
 
 def base_segments(run: RunContext) -> list[Segment]:
-    """Return what every run begins with: who the agent is, where it works, and what its model has to be told."""
+    """Return what every run begins with: who the agent is, its skills, where it works, what its model must be told."""
     segments = [Segment("instructions", run.agent.instructions, Stability.AGENT)]
+    if run.agent.skills:
+        told = announcement(run.agent.skills, run.model.context)
+        segments.append(Segment("skills", told, Stability.AGENT))
     if run.workspace is not None and run.workspace.access != "none":
         rights = "You may read and change its files." if run.workspace.access == "read-write" else "You may read it."
         text = f"Workspace: {run.workspace.name}. {rights} Paths are relative to it; '.' is its top folder."

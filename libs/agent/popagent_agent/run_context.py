@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from popagent_agent.hooks import Hooks, NoHooks
+from popagent_agent.skills import Skill
 from popagent_models.profile import ModelProfile
 from popagent_models.routing import Route
 from popagent_proto.chat.settings import AgentRuntimeView
@@ -51,7 +52,7 @@ class AgentProfile:
     """An agent as stored when the run began; `tools` are names of the catalogue in order of importance.
 
     `description` tells a supervisor what to ask it for. `route` and `model` are its own, decided when the run began;
-    without them nothing can be delegated to it.
+    without them nothing can be delegated to it. `skills` are those that are enabled, by name.
     """
 
     id: str
@@ -63,6 +64,7 @@ class AgentProfile:
     delegable: bool = False
     route: Route | None = None
     model: ModelProfile | None = None
+    skills: tuple[Skill, ...] = ()
 
 
 class Policy(Protocol):

@@ -160,19 +160,24 @@ def _loaded(text: str) -> Any:
 
 
 class Toolset:
-    """The tools of one run, in order; every failure of a call is an outcome, so that the turn goes on."""
+    """The tools of one run, in order; every failure of a call is an outcome, so that the turn goes on.
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+    `always` are offered besides, whatever the model can bear.
+    """
+
+    def __init__(self, tools: Iterable[Tool], always: Sequence[Tool] = ()) -> None:
+        self._narrowable = list({tool.name: tool for tool in tools}.values())
+        self._always = always
+        self._tools = {tool.name: tool for tool in [*self._narrowable, *always]}
 
     def narrowed(self, most: int, delegates: Sequence[Tool] = ()) -> Toolset:
         """Return the first ones of these tools and of `delegates`, `most` in all: a small model gets lost among many.
 
         Where not all fit, delegates get half of the places, and whatever these tools leave free.
         """
-        for_delegates = min(len(delegates), max(most // 2, most - len(self._tools)))
-        own = list(self._tools.values())[: most - for_delegates]
-        return Toolset([*own, *delegates[:for_delegates]])
+        for_delegates = min(len(delegates), max(most // 2, most - len(self._narrowable)))
+        own = self._narrowable[: most - for_delegates]
+        return Toolset([*own, *delegates[:for_delegates]], self._always)
 
     @property
     def names(self) -> tuple[str, ...]:

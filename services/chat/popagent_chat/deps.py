@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from popagent_chat.hooks.audit import HookAudit
 from popagent_chat.hooks.ending import SessionEnds
 from popagent_chat.models.gateway import ModelGateway
 from popagent_chat.secrets.keyring import Keyring
+from popagent_chat.skills.shelf import SkillShelf
 from popagent_chat.turns.store import LeasedTurn
 from popagent_db.pool import Pool
 from popagent_rows.jobs import Jobs
@@ -53,6 +54,7 @@ class RunDeps:
     hooks: HookCalls
     hook_audit: HookAudit
     web: WebSearch
+    skills: SkillShelf = field(default_factory=SkillShelf, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from pydantic import BaseModel
 
 from popagent_db.query import Query
 from popagent_proto.chat.skills import SkillFields, SkillView, size_bytes
+
+
+class SkillStamp(BaseModel):
+    """Which skill, and when it was changed last: where both are known, its text is."""
+
+    id: str
+    agent_id: str
+    updated_at: datetime
+
+
+class SkillText(SkillStamp):
+    """What a run has of a skill."""
+
+    name: str
+    description: str
+    instructions: str
+    references: dict[str, str]
 
 
 class DeletedSkill(BaseModel):
@@ -52,6 +70,31 @@ LOCK_AGENT: Final = Query(str, "select id from agents where id = $1 for no key u
 HAS_AGENT: Final = Query(bool, "select exists (select 1 from agents where id = $1)")
 
 COUNT: Final = Query(int, "select count(*) from skills where agent_id = $1")
+
+# What a run of the agent $1 may need: its own enabled skills and those of whom it can give work to.
+STAMPS: Final = Query(
+    SkillStamp,
+    """
+    select s.id, s.agent_id, s.updated_at
+    from skills s
+    join agents a on a.id = s.agent_id
+    where s.enabled and (a.id = $1 or a.delegable)
+    order by s.agent_id, s.name
+    """,
+)
+
+# One that was disabled or deleted after its stamp was read is not among them.
+TEXTS: Final = Query(
+    SkillText,
+    """
+    select id, agent_id, updated_at, name, description, instructions, reference_texts as "references"
+    from skills
+    where enabled and id = any($1)
+    """,
+)
+
+# In bytes of their names, so that a prompt is the same every time.
+ENABLED_OF: Final = Query(SkillView, f"{_VIEW} where agent_id = $1 and enabled order by name")
 
 # Of all others of the agent.
 OTHER_BYTES: Final = Query(

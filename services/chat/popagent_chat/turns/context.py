@@ -1,17 +1,18 @@
-"""One immutable snapshot at the start of every run: settings, agent, workspace, model route, history."""
+"""One immutable snapshot at the start of every run: settings, agents and their skills, workspace, route, history."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from pydantic import BaseModel
 
 from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
+from popagent_agent.skills import Skill
 from popagent_chat.agents import store as agents
 from popagent_chat.deps import RunDeps
 from popagent_chat.hooks import store as hooks
@@ -24,6 +25,8 @@ from popagent_chat.models.store import StoredConnection
 from popagent_chat.runtime_settings import store as runtime_settings
 from popagent_chat.runtime_settings.store import SettingsMissingError
 from popagent_chat.sessions import store as sessions
+from popagent_chat.skills import store as skills
+from popagent_chat.skills.store import SkillStamp
 from popagent_chat.threads import store as threads
 from popagent_chat.threads.store import StoredMessage
 from popagent_chat.turns.store import LeasedTurn
@@ -47,6 +50,8 @@ log = logging.getLogger(__name__)
 # What a prompt is made from; the prompt itself keeps what fits into the model's window.
 HISTORY_MESSAGES: Final = 400
 HISTORY_BYTES: Final = 8_000_000
+# By the id of their agent.
+Skills: TypeAlias = Mapping[str, tuple[Skill, ...]]
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,7 @@ class _Stored:
     delegable: Sequence[AgentView]
     workspace: WorkspaceView
     hooks: Sequence[StoredHook]
+    skills: Skills
     history: Sequence[dict[str, Any]]
     message: dict[str, Any]
 
@@ -89,6 +95,7 @@ class BegunWith(BaseModel):
     delegable: list[AgentView] | None
     workspace: WorkspaceView
     hooks: list[StoredHook] | None
+    skills: list[SkillStamp] | None
     branch: list[StoredMessage]
 
 
@@ -106,6 +113,7 @@ BEGUN_WITH: Final = Query(
         (select json_agg(x) from ({agents.DELEGABLE.sql}) x) as delegable,
         (select to_json(x) from ({workspaces.GET.sql.replace("$1", _WORKSPACE_ID)}) x) as workspace,
         (select json_agg(x) from ({hooks.ENABLED.sql}) x) as hooks,
+        (select json_agg(x) from ({skills.STAMPS.sql}) x) as skills,
         (select json_agg(x order by x.seq) from ({_BRANCH}) x) as branch
     """,
 )
@@ -154,7 +162,7 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
             session_id=turn.session_id,
             trace_id=turn.trace_id,
             settings=stored.settings,
-            agent=_profile(stored.agent, routed.route, routed.profile),
+            agent=_profile(stored.agent, routed.route, routed.profile, stored.skills),
             route=routed.route,
             model=routed.profile,
             workspace=workspace,
@@ -162,21 +170,21 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
             requested_model=turn.model,
             hooks=asked,
             web=deps.web,
-            agents=tuple(_routed(agent, routed) for agent in stored.delegable),
+            agents=tuple(_routed(agent, routed, stored.skills) for agent in stored.delegable),
         )
         return TurnContext(run, asked, routed.client, stored.history, stored.message, held.pop_all())
 
 
-def _routed(agent: AgentView, routed: RoutedModel) -> AgentProfile:
+def _routed(agent: AgentView, routed: RoutedModel, skills: Skills) -> AgentProfile:
     """Return the profile with the model it would use; without one, work that is given to it fails in words."""
     try:
-        return _profile(agent, *routed.for_agent(agent.model_override, agent.override_is_seeded))
+        return _profile(agent, *routed.for_agent(agent.model_override, agent.override_is_seeded), skills)
     except ModelError as error:
         log.warning("no model for an agent", extra={"agent": agent.id, "reason": error.message})
-        return _profile(agent, None, None)
+        return _profile(agent, None, None, skills)
 
 
-def _profile(agent: AgentView, route: Route | None, model: ModelProfile | None) -> AgentProfile:
+def _profile(agent: AgentView, route: Route | None, model: ModelProfile | None, skills: Skills) -> AgentProfile:
     return AgentProfile(
         id=agent.id,
         name=agent.name,
@@ -187,6 +195,7 @@ def _profile(agent: AgentView, route: Route | None, model: ModelProfile | None) 
         delegable=agent.delegable,
         route=route,
         model=model,
+        skills=skills.get(agent.id, ()),
     )
 
 
@@ -195,6 +204,7 @@ async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
         begun = await BEGUN_WITH.one(
             conn, agents.ORCHESTRATOR, turn.session_id, turn.user_message_id, HISTORY_MESSAGES + 1, HISTORY_BYTES
         )
+        opened = await deps.skills.of(conn, begun.skills or [])
     if begun.settings is None:
         raise SettingsMissingError
     if begun.agent is None:
@@ -208,6 +218,7 @@ async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
         begun.delegable or [],
         begun.workspace,
         begun.hooks or [],
+        opened,
         without_refused(history),
         message,
     )

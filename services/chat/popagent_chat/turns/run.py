@@ -26,7 +26,7 @@ from popagent_models.errors import ModelError
 from popagent_proto.chat.turns import TurnState
 from popagent_rows.leased import Lease, LeaseLostError
 from popagent_telemetry import extract, span
-from popagent_tools.catalogue import toolset_for
+from popagent_tools.catalogue import tools_of
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ async def _loop(
     intents, held = Intents(deps.pool, lease), RunLease(lease)
     specialists = Specialists(
         model_for=lambda _: context.model,
-        tools_for=lambda agent: toolset_for(agent.tools),
+        tools_for=tools_of,
         threads=DelegateThreads(deps.pool, lease),
     )
     return await run_turn(
@@ -108,7 +108,7 @@ async def _loop(
             max_steps=context.run.settings.supervisor_max_steps,
         ),
         model=context.model,
-        tools=toolset_for(context.run.agent.tools),
+        tools=tools_of(context.run.agent),
         intents=intents,
         emit=stream.emit,
         stop=stop,

@@ -1,0 +1,73 @@
+"""Skills as a run has them: announced by name and purpose, opened by the model when a task needs one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from xml.sax.saxutils import escape
+
+from popagent_agent.normalise import normalised
+from popagent_agent.tokens import estimate_tokens
+from popagent_kit.text import one_line
+
+# Tools whose results are texts of our own store: whoever looks back at a run needs the calls alone.
+OPEN: Final = "skill"
+READ: Final = "skill_read"
+SEARCH: Final = "skill_search"
+SKILL_TOOLS: Final = (OPEN, READ, SEARCH)
+# Of a model's window, for what it is told of its skills before it opens one.
+ANNOUNCED_SHARE: Final = 16
+# Descriptions are cut to the first of these with which all skills fit.
+CUTS: Final = (1_024, 400, 200, 100, 50)
+INTRODUCTION: Final = (
+    "Skills are written procedures for certain tasks; they are no tools. When a task fits the description of one, open "
+    f"it with the tool {OPEN} before you begin, without being asked to, and work as it says."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """An enabled skill as it was when the run began; `references` are texts by path."""
+
+    name: str
+    description: str
+    instructions: str
+    references: Mapping[str, str] = field(default_factory=dict)
+
+
+def announcement(skills: Sequence[Skill], window: int) -> str:
+    """Return what a model with this window, in tokens, is told of its skills: by name, the same every time.
+
+    With many skills or a small window descriptions are cut, then left out; at last names are, with a note.
+    """
+    listed = sorted(skills, key=lambda skill: skill.name)
+    room = window // ANNOUNCED_SHARE
+    for most in CUTS:
+        text = _text([_entry(skill, most) for skill in listed])
+        if estimate_tokens(text) <= room:
+            return text
+    return _names(listed, room)
+
+
+def _names(skills: Sequence[Skill], room: int) -> str:
+    """Return as many names as there is room for, at least one."""
+    entries = [f"<skill><name>{skill.name}</name></skill>" for skill in skills]
+    kept = len(entries)
+    while kept > 1 and estimate_tokens(_text([*entries[:kept], _more(len(entries) - kept)])) > room:
+        kept -= 1
+    return _text([*entries[:kept], _more(len(entries) - kept)])
+
+
+def _more(count: int) -> str:
+    return f"({count} more; {SEARCH} finds them)" if count else ""
+
+
+def _text(entries: Sequence[str]) -> str:
+    return "\n".join([INTRODUCTION, "<available_skills>", *filter(None, entries), "</available_skills>"])
+
+
+def _entry(skill: Skill, most: int) -> str:
+    """A description is one line, and nothing in it closes the list or opens another one."""
+    description = escape(one_line(normalised(skill.description), most))
+    return f"<skill><name>{skill.name}</name><description>{description}</description></skill>"
