@@ -11,6 +11,7 @@ import pytest
 from libs.tools.tests.runs import call, run_in
 from popagent_agent.run_context import RunContext
 from popagent_sandbox.contained import ContainedFolder
+from popagent_telemetry import register_secret
 from popagent_testing.search_server import SearchServer, found, http, page
 from popagent_tools.catalogue import CATALOGUE, toolset_for
 from popagent_tools.web import FOUND, MOST_RESULTS, WITHOUT
@@ -99,9 +100,15 @@ async def test_an_answer_alone_is_told_too(run: RunContext, server: SearchServer
 
 
 async def test_what_looks_like_a_credential_does_not_leave(run: RunContext, server: SearchServer) -> None:
-    await search(run, "why is sk-abcdefghijklmnop1234 refused\n with password: hunter22222?")
+    register_secret("a-stored-key-of-ours", "model key")
+    await search(
+        run, "why is sk-abcdefghijklmnop1234 refused\n with password: hunter22222 or a-stored-key-of-ours here"
+    )
 
-    assert server.asked[0]["q"] == "why is sk- refused with password:"
+    query = server.asked[0]["q"]
+    assert query.startswith("why is ")
+    assert query.endswith(" or here")
+    assert not [part for part in ("abcdefghijklmnop", "hunter22222", "stored", "redacted", "[") if part in query]
 
 
 @pytest.mark.parametrize(
