@@ -1,4 +1,4 @@
-"""`popagent agents`, `agent-health` and `company`: who the agents are, and whether their profiles are well."""
+"""`popagent agents`, `agent-health` and `company`: who the agents are, and whether all is well with them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def patch(client: Client, agent: str, changes: str, as_json: bool) -> None:
 @as_json_option
 @with_client
 def agent_health(client: Client, as_json: bool) -> None:
-    """Check the profiles of the agents; exit code 1 when one has a fault.
+    """Check the profiles and skills of the agents; exit code 1 when one has a fault.
 
     A note tells something that needs no repair, and leaves the exit code at 0.
     """
@@ -155,9 +155,12 @@ def _tell_health(view: dict[str, Any]) -> None:
     if not view["modelsKnown"]:
         note("The model server does not list its models, so the agents' models were not checked.")
     if not faults:
-        click.echo(f"{view['agents']} agents, no fault.")
-    elif any(each["field"] for each in faults):
+        click.echo(f"{view['agents']} agents and {view.get('skills', 0)} enabled skills, no fault.")
+        return
+    if any(each["field"] and not each.get("skillId") for each in faults):
         note(f"Repair a profile: {command('agents patch ID CHANGES')}")
+    if any(each.get("skillId") for each in faults):
+        note(f"Look at a skill: {command('skill-show AGENT NAME')}")
 
 
 def _standing(member: dict[str, Any]) -> str:

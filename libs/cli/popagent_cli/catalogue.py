@@ -50,7 +50,8 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
     "Look inside": {
         "health": Entry("popagent_cli.health:health", "Show how every service is; exit code 1 when not ready."),
         "agent-health": Entry(
-            "popagent_cli.agents:agent_health", "Check the profiles of the agents; exit code 1 when one has a fault."
+            "popagent_cli.agents:agent_health",
+            "Check the profiles and skills of the agents; exit code 1 when one has a fault.",
         ),
         "company": Entry("popagent_cli.agents:company", "Show the company's roster by department."),
         "events": Entry("popagent_cli.events:events", "Follow what happens, line by line, until Ctrl-C."),

@@ -17,6 +17,7 @@ AGENT = {
     "tools": ["read", "grep"],
 }
 FAULT = {**view("AgentHealthView")["findings"][0], "agentId": "researcher", "severity": "fault", "field": "tools"}
+FAULT["skillId"] = None
 NOTE = {**FAULT, "code": "model_inherited", "severity": "note", "message": "Inherits\x1b[2J.", "fix": "Nothing."}
 
 
@@ -28,7 +29,7 @@ def stored(peer: Peer) -> None:
 
 def health(*findings: dict[str, Any], **changes: Any) -> dict[str, Any]:
     ok = all(each["severity"] == "note" for each in findings)
-    return {"ok": ok, "agents": 7, "modelsKnown": True, "findings": list(findings), **changes}
+    return {"ok": ok, "agents": 7, "skills": 2, "modelsKnown": True, "findings": list(findings), **changes}
 
 
 def test_agents_are_listed_and_one_is_shown_whole(peer: Peer, run: Run) -> None:
@@ -84,7 +85,7 @@ def test_profiles_without_fault_exit_with_0_and_their_notes_are_told(peer: Peer,
 
     assert (text.exit_code, as_json.exit_code) == (0, 0)
     assert "note    model_inherited  Inherits." in text.stdout
-    assert text.stdout.endswith("7 agents, no fault.\n")
+    assert text.stdout.endswith("7 agents and 2 enabled skills, no fault.\n")
     assert "models were not checked" in text.stderr
     assert json.loads(as_json.stdout) == peer.answers["agent-health"]
 
@@ -99,6 +100,16 @@ def test_a_fault_exits_with_1_and_says_its_repair(peer: Peer, run: Run) -> None:
     assert "researcher: Take it out." in text.stderr
     assert "popagent agents patch ID CHANGES" in text.stderr
     assert json.loads(as_json.stdout)["ok"] is False
+
+
+def test_a_fault_of_a_skill_says_where_to_look_at_it(peer: Peer, run: Run) -> None:
+    peer.answers["agent-health"] = health({**FAULT, "code": "skill_off_the_rules", "skillId": "s1"})
+
+    result = run("agent-health")
+
+    assert result.exit_code == 1
+    assert "popagent skill-show AGENT NAME" in result.stderr
+    assert "agents patch" not in result.stderr
 
 
 def test_a_check_that_cannot_be_made_is_no_clean_result(peer: Peer, run: Run) -> None:

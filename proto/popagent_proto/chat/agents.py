@@ -135,27 +135,29 @@ class UpdateAgent(Command[AgentView]):
 
 
 class AgentFinding(View):
-    """One thing that is not as it should be in a profile, or that one should know."""
+    """One thing that is not as it should be in a profile or an enabled skill, or that one should know."""
 
     agent_id: Id
     code: str = Field(description="For programs; the list is in docs/api.md.")
     severity: Severity = Field(description="A note needs no repair and does not count for `ok`.")
-    field: str | None = Field(default=None, description="Which field of the profile.")
+    field: str | None = Field(default=None, description="Which field of the profile, or of the skill.")
+    skill_id: Id | None = Field(default=None, description="Which of its skills; null: the profile itself.")
     message: str
     fix: str = Field(description="What to do, in words.")
 
 
 class AgentHealthView(View):
-    """The same profiles, tools and models give the same findings in the same order."""
+    """The same profiles, skills, tools and models give the same findings in the same order."""
 
     ok: bool = Field(description="There is no fault.")
     agents: int = Field(description="How many were looked at.")
+    skills: int = Field(default=0, description="How many enabled skills were looked at.")
     models_known: bool = Field(description="False while the model server does not list its models: none is checked.")
     findings: list[AgentFinding]
 
 
 class CheckAgents(Query[AgentHealthView]):
-    """Check every stored profile; asks no model."""
+    """Check every stored profile and every enabled skill; asks no model."""
 
     subject: ClassVar = "popagent.chat.qry.agents-health.v1"
 

@@ -11,6 +11,7 @@ from popagent_chat.agents.health import findings_of
 from popagent_chat.deps import ChatDeps
 from popagent_chat.models.choice import model_choice
 from popagent_chat.patches import given_fields, wire_name
+from popagent_chat.skills.health import skills_checked
 from popagent_kit.errors import InvalidInputError, NotFoundError, RevisionConflictError
 from popagent_proto.chat.agents import (
     AgentChanged,
@@ -63,14 +64,16 @@ async def update_agent(deps: ChatDeps, command: UpdateAgent) -> AgentView:
 
 @handlers.answers(CheckAgents)
 async def check_agents(deps: ChatDeps, query: CheckAgents) -> AgentHealthView:
-    """Compare every profile with the tools and models that there are."""
+    """Compare every profile with the tools and models that there are, and every enabled skill with the rules."""
     async with deps.pool.acquire() as conn:
         agents = await store.LIST.all(conn)
         choice = await model_choice(conn)
+        skills = [await skills_checked(conn, agent.id) for agent in agents]
     models = await deps.models.offered(choice)
-    findings = findings_of(agents, CATALOGUE, models)
+    findings = findings_of(agents, CATALOGUE, models) + [finding for each in skills for finding in each.findings]
     ok = all(finding.severity == "note" for finding in findings)
-    return AgentHealthView(ok=ok, agents=len(agents), models_known=models.known, findings=findings)
+    looked_at = sum(each.count for each in skills)
+    return AgentHealthView(ok=ok, agents=len(agents), skills=looked_at, models_known=models.known, findings=findings)
 
 
 def _of_revision(stored: AgentView | None, revision: int) -> AgentView:

@@ -27,7 +27,7 @@ async def list_agents(bus: Bus) -> AgentList:
 
 @router.get("/health")
 async def check_agents(bus: Bus) -> AgentHealthView:
-    """Check the stored profiles against the tools and models that there are."""
+    """Check the stored profiles and enabled skills against what there is, and the rules of today."""
     return await bus.ask(CheckAgents())
 
 

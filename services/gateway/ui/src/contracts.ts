@@ -64,26 +64,30 @@ export interface AgentChanged {
   changed: Array<string>;
 }
 
-/** One thing that is not as it should be in a profile, or that one should know. */
+/** One thing that is not as it should be in a profile or an enabled skill, or that one should know. */
 export interface AgentFinding {
   agentId: string;
   /** For programs; the list is in docs/api.md. */
   code: string;
   /** A note needs no repair and does not count for `ok`. */
   severity: "fault" | "note";
-  /** Which field of the profile. */
+  /** Which field of the profile, or of the skill. */
   field: string | null;
+  /** Which of its skills; null: the profile itself. */
+  skillId: string | null;
   message: string;
   /** What to do, in words. */
   fix: string;
 }
 
-/** The same profiles, tools and models give the same findings in the same order. */
+/** The same profiles, skills, tools and models give the same findings in the same order. */
 export interface AgentHealthView {
   /** There is no fault. */
   ok: boolean;
   /** How many were looked at. */
   agents: number;
+  /** How many enabled skills were looked at. */
+  skills: number;
   /** False while the model server does not list its models: none is checked. */
   modelsKnown: boolean;
   findings: Array<AgentFinding>;
