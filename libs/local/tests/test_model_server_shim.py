@@ -83,12 +83,41 @@ def test_the_prompt_of_a_step_begins_with_that_of_the_step_before() -> None:
     for told, asked in zip([*prompts, prompts[2]], answers, strict=True):
         assert asked[:-1] == told[:-1]
         assert asked[-1]["content"].startswith(told[-1]["content"].partition("\n\nTo answer:")[0])
-    assert answers[1][-1]["content"].endswith("\n\nNow answer this in Markdown, without JSON: What is this?")
+    demand = '\n\nI asked: "What is this?"\nAnswer me now in Markdown, without JSON.'
+    assert answers[1][-1]["content"].endswith(demand)
     assert prompts[1][2:] == [
         {"role": "assistant", "content": '{"tool": "read", "arguments": {"path": "README.md"}}'},
         {"role": "user", "content": 'Result of read {"path": "README.md"}:\nIt is a test.' + DECIDE},
     ]
     assert prompts[2][4] == {"role": "assistant", "content": '{"tool": "none", "answer": "A test."}'}
+
+
+@pytest.mark.parametrize(("words", "again"), [(12, True), (500, False)])
+def test_what_is_said_beside_a_question_is_repeated_last_unless_it_is_long(words: int, again: bool) -> None:
+    beside = f"<context>\n{'Be brief. ' * words}\n</context>"
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": f"{beside}\n\nWhat is this? Read it."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "It is a test."},
+    ]
+
+    planned = plan({"messages": messages, "tools": [READ, LIST]})
+
+    answer, decision = ((one or {})["messages"][-1]["content"] for one in (planned.answer, planned.decision))
+    demand = '\n\nI asked: "What is this? Read it."\nAnswer me now in Markdown, without JSON.'
+    assert answer.endswith(f"{demand}\n{beside}" if again else demand)
+    assert "\n\nTo answer: What is this? Read it.\n" in decision
+
+
+def test_an_answer_ends_where_the_demand_is_written_down_again() -> None:
+    planned = plan({"messages": [{"role": "user", "content": "What is this? Read it, all of it."}], "tools": [READ]})
+
+    assert (planned.answer or {})["stop"] == [
+        "Reply to me now, in Markdown",
+        'I asked: "What is this? Read',
+        "Answer me now in Markdown, w",
+    ]
 
 
 def test_tools_are_told_with_their_parameters() -> None:

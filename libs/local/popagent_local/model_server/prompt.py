@@ -6,6 +6,7 @@ The text of a message never depends on what follows it, so that the next step's 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -28,9 +29,11 @@ something that lies where a tool can look, look first."""
 # Said after the decision to use no tool. The answer is asked for as plain text, since inside of JSON a small model
 # does not know when to stop. Stands at the very end, so that all before it is found in the prompt cache.
 ANSWER_NOW: Final = "Reply to me now, in Markdown, without JSON."
-ANSWER_THIS: Final = "Now answer this in Markdown, without JSON: {question}"
-# A small model that has answered may write the demand down once more; there its answer is over.
-ECHOES: Final = (ANSWER_NOW[:28], ANSWER_THIS[:27])
+# A question that stands last and says "read this file" makes a small model recite the file; a quoted one does not.
+ANSWER_THIS: Final = 'I asked: "{question}"'
+THIS_NOW: Final = "Answer me now in Markdown, without JSON."
+# Of a demand that a small model writes down once more behind its answer, where that is over.
+ECHO_CHARACTERS: Final = 28
 # After a result a small model would rather look again than answer.
 DECIDE_NOW: Final = """\
 To answer: {question}
@@ -38,6 +41,8 @@ If the results above say enough, write {{"tool": "{none}"}} now. Never repeat a 
 ANSWER_AS_JSON: Final = "Now answer this as JSON: {question}"
 # Of a long message the end is repeated: what is asked comes last.
 QUESTION_CHARACTERS: Final = 400
+# What popagent itself says beside a person's message. It tells how to answer, so it is repeated last of all.
+BESIDE: Final = re.compile(r"\A(<context>\n.*?\n</context>)\s*", re.DOTALL)
 
 
 def text_of(content: Any) -> str:
@@ -85,7 +90,7 @@ def deciding_messages(told: Sequence[Message], messages: Sequence[Message], no_t
     """Return `told` (see `decision_messages`); after a result, with what was asked and the way out."""
     out = [dict(message) for message in told]
     if messages[-1].get("role") == "tool":
-        demand = DECIDE_NOW.format(question=_question(messages), none=no_tool)
+        demand = DECIDE_NOW.format(question=_question(messages)[0], none=no_tool)
         out[-1]["content"] = f"{out[-1]['content']}\n\n{demand}"
     return out
 
@@ -95,20 +100,33 @@ def answer_messages(told: Sequence[Message], messages: Sequence[Message], *, as_
     out = [dict(message) for message in told]
     if out[-1]["role"] != "user":
         out.append({"role": "user", "content": ""})
-    question = _question(messages)
-    if as_json:
-        demand = ANSWER_AS_JSON.format(question=question)
-    else:
-        # After a result the question is some way back, and forgotten.
-        is_near = messages[-1].get("role") == "user"
-        demand = ANSWER_NOW if is_near else ANSWER_THIS.format(question=question)
-    out[-1]["content"] = f"{out[-1]['content']}\n\n{demand}".lstrip()
+    out[-1]["content"] = f"{out[-1]['content']}\n\n{_demand(messages, as_json=as_json)}".lstrip()
     return out
 
 
-def _question(messages: Sequence[Message]) -> str:
+def echoes(messages: Sequence[Message]) -> list[str]:
+    """Return the beginnings of the lines that end an answer to `messages` when the model writes them."""
+    lines = (ANSWER_NOW, ANSWER_THIS.format(question=_question(messages)[0]).splitlines()[0], THIS_NOW)
+    return [line[:ECHO_CHARACTERS] for line in lines]
+
+
+def _demand(messages: Sequence[Message], *, as_json: bool) -> str:
+    question, beside = _question(messages)
+    if as_json:
+        return ANSWER_AS_JSON.format(question=question)
+    # After a result the question is some way back, and forgotten.
+    if messages[-1].get("role") == "user":
+        return ANSWER_NOW
+    again = beside if len(beside) <= QUESTION_CHARACTERS else ""
+    return "\n".join(filter(None, (ANSWER_THIS.format(question=question), THIS_NOW, again)))
+
+
+def _question(messages: Sequence[Message]) -> tuple[str, str]:
+    """Return the end of what was asked last, and what stood beside it."""
     asked = next((text_of(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), "")
-    return asked[-QUESTION_CHARACTERS:]
+    found = BESIDE.match(asked)
+    beside, said = (found[1], asked[found.end() :]) if found else ("", asked)
+    return said[-QUESTION_CHARACTERS:], beside
 
 
 def _assistant(message: Message, results: Mapping[str, str], no_tool: str) -> list[dict[str, str]]:

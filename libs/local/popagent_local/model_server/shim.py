@@ -91,7 +91,7 @@ def plan(request: Any) -> Plan:
         asked = prompt.answer_messages(told, messages, as_json=answer_format is not None)
         answer = {"temperature": PLAIN_TEMPERATURE, **NO_LOOPS, **body, "messages": asked}
         if answer_format is None:
-            answer["stop"] = list(prompt.ECHOES)
+            answer["stop"] = prompt.echoes(messages)
         form = spaced(narrow(answer_format)) if answer_format is not None else None
         planned = replace(planned, answer=answer, answer_schema=form)
     return planned
