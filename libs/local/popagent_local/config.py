@@ -12,7 +12,7 @@ from popagent_proto.matrix import SERVICES
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "The suite": ("popagent_kit.shared_settings", "popagent_local.settings"),
-    "The model": ("popagent_models.settings", "popagent_chat.models.settings"),
+    "The model": ("popagent_models.settings", "popagent_runs.models.settings"),
     "The embedded model": ("popagent_local.model_server.weights", "popagent_local.model_server.settings"),
     "Web search": ("popagent_web.settings",),
     "Streams": ("popagent_bus.settings",),

@@ -12,19 +12,12 @@ from popagent_chat.agents import company
 from popagent_chat.agents import handlers as agents
 from popagent_chat.deps import ChatDeps, RunDeps
 from popagent_chat.hooks import handlers as hooks
-from popagent_chat.hooks.asking import HookCalls
-from popagent_chat.hooks.audit import EVERY_S as AUDIT_EVERY_S
-from popagent_chat.hooks.audit import HookAudit
-from popagent_chat.hooks.commanding import HookCommands
+from popagent_chat.hooks import store as hook_rows
 from popagent_chat.hooks.ending import SessionEnds
-from popagent_chat.hooks.origins import parse_origins
 from popagent_chat.hooks.retention import PRUNE_EVERY_S, Retention
 from popagent_chat.models import connection
 from popagent_chat.models import handlers as models
-from popagent_chat.models.gateway import ModelGateway
 from popagent_chat.models.health import ModelCheck
-from popagent_chat.models.settings import LocalModelSettings
-from popagent_chat.models.usage import UsageTable
 from popagent_chat.runtime_settings import handlers as runtime_settings
 from popagent_chat.secrets import handlers as secrets
 from popagent_chat.secrets.handlers import SecretsCheck
@@ -45,6 +38,14 @@ from popagent_kit.shared_settings import SecretKeySettings
 from popagent_models.admission import Admission, parse_limits
 from popagent_models.settings import ModelSettings
 from popagent_rows.jobs import Jobs
+from popagent_runs.hooks.asking import HookCalls
+from popagent_runs.hooks.audit import EVERY_S as AUDIT_EVERY_S
+from popagent_runs.hooks.audit import HookAudit
+from popagent_runs.hooks.commanding import HookCommands
+from popagent_runs.hooks.origins import parse_origins
+from popagent_runs.models.gateway import ModelGateway
+from popagent_runs.models.settings import LocalModelSettings
+from popagent_runs.models.usage import UsageTable
 from popagent_sandbox.cloning import CloneBounds
 from popagent_web.health import SearchCheck
 from popagent_web.searxng import SearXNG
@@ -88,15 +89,15 @@ async def build(service: Service[ChatSettings]) -> None:
     service.on_stop(gateway.close)
     hook_calls, hook_audit = _hooks(service, keyring)
     running = RunDeps(
-        service.pool,
-        service.outbox,
-        service.bus,
-        home_folder(),
-        service.settings.root(),
-        gateway,
-        hook_calls,
-        hook_audit,
-        _web_search(service),
+        pool=service.pool,
+        outbox=service.outbox,
+        bus=service.bus,
+        home=home_folder(),
+        workspace_root=service.settings.root(),
+        models=gateway,
+        hooks=hook_calls,
+        hook_audit=hook_audit,
+        web=_web_search(service),
     )
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)
@@ -147,7 +148,7 @@ def _hooks(service: Service[ChatSettings], keyring: Keyring) -> tuple[HookCalls,
     """Return who asks hooks and who writes down what they did; at the stop the latter ends last."""
     commands = HookCommands(service.settings.hook_folder, service.settings.root())
     calls = HookCalls(parse_origins(service.settings.hook_origins), commands, keyring)
-    audit = HookAudit(service.pool)
+    audit = HookAudit(service.pool, hook_rows.ADD_RUN)
     service.on_stop(audit.close)
     service.on_stop(calls.close)
     service.pulse.every(AUDIT_EVERY_S, "what hooks did", audit.write)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from popagent_bus import Bus
-from popagent_chat.hooks.asking import HookCalls
-from popagent_chat.hooks.audit import HookAudit
 from popagent_chat.hooks.ending import SessionEnds
-from popagent_chat.models.gateway import ModelGateway
 from popagent_chat.secrets.keyring import Keyring
 from popagent_chat.skills.shelf import SkillShelf
 from popagent_chat.turns.store import LeasedTurn
@@ -20,8 +16,8 @@ from popagent_rows.jobs import Jobs
 from popagent_rows.leased import Holder
 from popagent_rows.outbox import Outbox
 from popagent_rows.worker import Slot
+from popagent_runs.begun import RunParts
 from popagent_sandbox.cloning import CloneBounds
-from popagent_web.search import WebSearch
 
 
 class Turns(Protocol):
@@ -41,23 +37,17 @@ class Turns(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class RunDeps:
+@dataclass(frozen=True, kw_only=True)
+class RunDeps(RunParts):
     """What a turn needs from its first step to its stored end."""
 
     pool: Pool
     outbox: Outbox
     bus: Bus
-    home: Path
-    workspace_root: Path
-    models: ModelGateway
-    hooks: HookCalls
-    hook_audit: HookAudit
-    web: WebSearch
-    skills: SkillShelf = field(default_factory=SkillShelf, kw_only=True)
+    skills: SkillShelf = field(default_factory=SkillShelf)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ChatDeps(RunDeps):
     """Built once by the composition root."""
 

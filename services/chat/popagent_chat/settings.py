@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pydantic import field_validator
 
-from popagent_chat.hooks.origins import parse_origins
 from popagent_host import ServiceSettings
 from popagent_kit.settings import default_workspace_root, setting
 from popagent_kit.shared_settings import TurnStopSettings
+from popagent_runs.hooks.origins import parse_origins
 
 
 class ChatSettings(TurnStopSettings, ServiceSettings):

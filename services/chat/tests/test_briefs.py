@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from popagent_chat.workspaces import briefs
-from popagent_chat.workspaces.briefs import Briefs
 from popagent_kit.ids import new_id
+from popagent_runs.workspaces import briefs
+from popagent_runs.workspaces.briefs import Briefs
 from popagent_sandbox.brief import RepoBrief, repo_brief
 from popagent_sandbox.contained import ContainedFolder
 from popagent_testing.model_server import ModelServer

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from popagent_chat.hooks.commanding import LONGEST_OUTPUT, HookCommands
 from popagent_db.pool import Pool
 from popagent_kit.ids import new_id
 from popagent_proto.chat.hooks import (
@@ -22,6 +21,7 @@ from popagent_proto.chat.hooks import (
     TryHook,
     UpdateHook,
 )
+from popagent_runs.hooks.commanding import LONGEST_OUTPUT, HookCommands
 from popagent_sandbox.confinement import confinement_problem
 from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
 from services.chat.tests.conftest import StartChat

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from popagent_chat.hooks.content import LARGEST_BYTES, bounded, bounded_text
-from popagent_chat.hooks.origins import checked_url, parse_origins
-from popagent_chat.hooks.rules import checked_matcher, checked_on_failure, is_meant
 from popagent_chat.settings import ChatSettings
 from popagent_kit.errors import ConfigurationError, InvalidInputError
+from popagent_runs.hooks.content import LARGEST_BYTES, bounded, bounded_text
+from popagent_runs.hooks.origins import checked_url, parse_origins
+from popagent_runs.hooks.rules import checked_matcher, checked_on_failure, is_meant
 
 ALLOWED = parse_origins("https://guard.example.com, http://127.0.0.1:9000,http://[::1]:9000/")
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from popagent_agent.ports import ToolCall
-from popagent_chat.hooks import audit as audits
 from popagent_chat.hooks import store
-from popagent_chat.hooks.audit import MOST_WAITING, HookAudit
-from popagent_chat.hooks.running import RunHooks
-from popagent_chat.hooks.store import HookRun
 from popagent_db.pool import Pool, open_pool
 from popagent_kit.ids import new_id
 from popagent_proto.chat.hooks import CreateHook, HookFields, HookRunView, ListHookRuns
 from popagent_proto.chat.sessions import CreateSession, CreateSessionBody, DeleteSession
 from popagent_proto.chat.turns import StopTurn
+from popagent_runs.hooks import audit as audits
+from popagent_runs.hooks.audit import MOST_WAITING, HookAudit
+from popagent_runs.hooks.rows import HookRun
+from popagent_runs.hooks.running import RunHooks
 from popagent_telemetry import register_secret
 from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
 from popagent_testing.suite_bus import until
@@ -351,7 +351,7 @@ async def test_the_audit_waits_for_a_database_that_is_away_keeps_its_order_and_d
     session = new_id()
     await door.ask(CreateSession(command_id=new_id(), body=CreateSessionBody(id=session)))
     away = await open_pool(dsn, application_name="test", max_size=1)
-    audit = HookAudit(away)
+    audit = HookAudit(away, store.ADD_RUN)
 
     await away.close()
     audit.add([run(session, number) for number in range(3)])
@@ -380,7 +380,7 @@ async def test_a_database_that_was_away_a_moment_ago_is_not_waited_for_again(
 ) -> None:
     monkeypatch.setattr(audits, "WAIT_S", 0.1)
     away = await open_pool(dsn, application_name="test", max_size=1)
-    audit = HookAudit(away)
+    audit = HookAudit(away, store.ADD_RUN)
     async with away.acquire():
         audit.add([run("s", 1)])
         await asyncio.gather(*(audit.write() for _ in range(5)))
@@ -390,7 +390,7 @@ async def test_a_database_that_was_away_a_moment_ago_is_not_waited_for_again(
 
 
 async def test_of_too_many_that_wait_the_oldest_go(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:
-    audit = HookAudit(pool)
+    audit = HookAudit(pool, store.ADD_RUN)
 
     audit.add([run("s", number) for number in range(MOST_WAITING + 10)])
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from popagent_chat.hooks import store
-from popagent_chat.hooks.asking import SIGNATURE
 from popagent_chat.hooks.handlers import LONGEST_TRIAL_MS
 from popagent_chat.hooks.retention import Retention
 from popagent_db.pool import Pool
@@ -36,6 +35,7 @@ from popagent_proto.chat.hooks import (
 )
 from popagent_proto.chat.secrets import GetSealingKey
 from popagent_proto.chat.sessions import CreateSession, CreateSessionBody, DeleteSession
+from popagent_runs.hooks.asking import SIGNATURE
 from services.chat.tests.conftest import StartChat
 from services.chat.tests.hook_server import HookServer, always, answer, denies, drips, hangs
 from services.chat.tests.running import Chat, Door, refusal

@@ -9,10 +9,6 @@ from dataclasses import replace
 import pytest
 from pydantic import SecretStr
 
-from popagent_chat.models.choice import ModelChoice
-from popagent_chat.models.gateway import LOADING, ModelGateway, RoutedModel
-from popagent_chat.models.settings import LocalModelSettings
-from popagent_chat.models.store import NAME, RESOURCE, StoredConnection
 from popagent_chat.secrets.keyring import Keyring
 from popagent_models import catalogue
 from popagent_models.errors import NOT_CONNECTED, ModelConfigurationError, UnknownModelError
@@ -20,6 +16,9 @@ from popagent_models.events import TextDelta
 from popagent_models.request import ModelRequest
 from popagent_models.settings import ModelSettings
 from popagent_proto.chat.settings import ModelSource
+from popagent_runs.models.choice import NAME, RESOURCE, ModelChoice, StoredConnection
+from popagent_runs.models.gateway import LOADING, ModelGateway, RoutedModel
+from popagent_runs.models.settings import LocalModelSettings
 from popagent_testing.model_server import ModelList, ModelServer
 from popagent_testing.runtime_settings import agent_runtime
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Final
 
-from popagent_chat.hooks.running import RunHooks
+from popagent_runs.hooks.running import RunHooks
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,6 @@ from typing import Final
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.hooks import store
-from popagent_chat.hooks.asking import sent_to
-from popagent_chat.hooks.content import event_body
-from popagent_chat.hooks.origins import checked_url
-from popagent_chat.hooks.rules import checked_matcher, checked_on_failure
 from popagent_chat.patches import given_fields
 from popagent_chat.secrets import store as secrets
 from popagent_chat.sessions import store as sessions
@@ -44,6 +40,11 @@ from popagent_proto.chat.hooks import (
     UpdateHook,
 )
 from popagent_proto.chat.sessions import DeletedView
+from popagent_runs.hooks.asking import sent_to
+from popagent_runs.hooks.content import event_body
+from popagent_runs.hooks.origins import checked_url
+from popagent_runs.hooks.rows import RESOURCE
+from popagent_runs.hooks.rules import checked_matcher, checked_on_failure
 
 handlers = Handlers[ChatDeps]()
 
@@ -132,7 +133,7 @@ async def update_hook(deps: ChatDeps, command: UpdateHook) -> HookView:
         if command.sealed_secret is not None:
             await _keep_secret(deps, conn, stored.id, command.sealed_secret)
         elif "sealed_secret" in command.model_fields_set:
-            await secrets.DROP.run(conn, store.RESOURCE, stored.id)
+            await secrets.DROP.run(conn, RESOURCE, stored.id)
         return await _told(deps, conn, stored.id)
 
 
@@ -143,7 +144,7 @@ async def delete_hook(deps: ChatDeps, command: DeleteHook) -> DeletedView:
         revision = await store.DELETE.first(conn, command.hook_id)
         if revision is None:
             raise HookNotFoundError
-        await secrets.DROP.run(conn, store.RESOURCE, command.hook_id)
+        await secrets.DROP.run(conn, RESOURCE, command.hook_id)
         event = HookDeleted(aggregate_id=command.hook_id, version=revision + 1, hook_id=command.hook_id)
         await deps.outbox.add(conn, event)
     return DeletedView(id=command.hook_id)
@@ -235,8 +236,8 @@ async def _keep_secret(deps: ChatDeps, conn: Connection, hook_id: str, box: str)
         raise InvalidInputError(
             f"secret must have between {SHORTEST_SECRET} and {LONGEST_SECRET} characters", field="secret"
         )
-    sealed = deps.keyring.seal(value, store.RESOURCE, hook_id)
-    await secrets.PUT.run(conn, store.RESOURCE, hook_id, deps.keyring.key_id(), sealed)
+    sealed = deps.keyring.seal(value, RESOURCE, hook_id)
+    await secrets.PUT.run(conn, RESOURCE, hook_id, deps.keyring.key_id(), sealed)
 
 
 async def _told(deps: ChatDeps, conn: Connection, hook_id: str) -> HookView:

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Final
 
 from popagent_db.query import Query
-from popagent_proto.chat.hooks import (
-    HookDecision,
-    HookEvent,
-    HookFields,
-    HookKind,
-    HookRunView,
-    HookStatus,
-    HookView,
-    OnFailure,
-)
+from popagent_proto.chat.hooks import HookFields, HookRunView, HookView
+from popagent_runs.hooks.rows import RESOURCE, StoredHook
 
-# Where the secrets of hooks lie; each has the id of its hook for a name.
-RESOURCE: Final = "hooks"
 KEPT_RUNS: Final = 10_000
 KEPT_DAYS: Final = 30
-
-
-class StoredHook(BaseModel):
-    """A hook as a run needs it; `sealed` is the blob of its secret in hexadecimal digits."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    name: str
-    event: HookEvent
-    matcher: str
-    kind: HookKind
-    url: str
-    argv: list[str]
-    timeout_ms: int
-    on_failure: OnFailure
-    sealed: str | None = Field(repr=False)
-
 
 _VIEW: Final = f"""
     select h.id, h.name, h.event, h.matcher, h.kind, h.url, h.argv, s.name is not null as has_secret, h.timeout_ms,
@@ -109,27 +79,6 @@ def columns_of(fields: HookFields | HookView) -> tuple[object, ...]:
 
 
 DELETE: Final = Query(int, "delete from hooks where id = $1 returning revision")
-
-
-class HookRun(BaseModel):
-    """A run that is to be stored."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    session_id: str
-    turn_id: str | None
-    trace_id: str | None
-    event: HookEvent
-    hook_id: str
-    hook_name: str
-    subject: str
-    decision: HookDecision | None
-    reason: str
-    status: HookStatus
-    input: Any
-    output: str
-    duration_ms: int
 
 
 # A session that is gone has no audit any more; what was stored without an answer is not stored twice.

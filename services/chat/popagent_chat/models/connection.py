@@ -8,10 +8,7 @@ from urllib.parse import urlsplit
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.models import store
-from popagent_chat.models.choice import ModelChoice, model_choice
-from popagent_chat.models.endpoints import hint_of, redact_from_now_on
-from popagent_chat.models.gateway import ModelGateway
-from popagent_chat.models.store import NAME, NOTHING_STORED, RESOURCE, StoredConnection
+from popagent_chat.models.choice import model_choice
 from popagent_chat.secrets import store as secrets
 from popagent_db.pool import Connection
 from popagent_kit.errors import AppError, ConflictError, InvalidInputError, RateLimitedError, RevisionConflictError
@@ -35,6 +32,9 @@ from popagent_proto.chat.models import (
     PutModelConnection,
 )
 from popagent_proto.chat.secrets import MODEL_KEY_PURPOSE
+from popagent_runs.models.choice import NAME, NOTHING_STORED, RESOURCE, ModelChoice, StoredConnection
+from popagent_runs.models.endpoints import hint_of, redact_from_now_on
+from popagent_runs.models.gateway import ModelGateway
 
 handlers = Handlers[ChatDeps]()
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from popagent_chat.models.choice import ModelChoice, model_choice
-from popagent_chat.models.gateway import ModelGateway
+from popagent_chat.models.choice import model_choice
 from popagent_db.pool import Pool
 from popagent_kit.errors import UnavailableError
+from popagent_runs.models.choice import ModelChoice
+from popagent_runs.models.gateway import ModelGateway
 
 # The whole answer about health must be there within a second.
 READ_S: Final = 0.3

@@ -4,26 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from popagent_db.query import Query
-
-# Where the connection's key lies among the secrets.
-RESOURCE: Final = "models"
-NAME: Final = "connection"
-
-
-class StoredConnection(BaseModel):
-    """What a person chose in the page; `sealed` is the blob of its key in hexadecimal digits."""
-
-    model_config = ConfigDict(frozen=True)
-
-    url: str | None
-    revision: int
-    sealed: str | None = Field(repr=False)
-
-
-NOTHING_STORED: Final = StoredConnection(url=None, revision=0, sealed=None)
+from popagent_runs.models.choice import NAME, RESOURCE, StoredConnection
 
 GET: Final = Query(
     StoredConnection,

@@ -16,7 +16,6 @@ from typing import Final
 from popagent_chat.agents.store import ORCHESTRATOR
 from popagent_chat.deps import ChatDeps
 from popagent_chat.hooks import store as hooks
-from popagent_chat.hooks.running import RunHooks
 from popagent_chat.sessions import store
 from popagent_chat.sessions.handlers import SessionBusyError, SessionNotFoundError
 from popagent_chat.sessions.store import SessionRow
@@ -28,6 +27,7 @@ from popagent_kit.errors import UnavailableError
 from popagent_proto.chat.sessions import SessionDeleted
 from popagent_proto.common import JobView
 from popagent_rows.jobs import Job
+from popagent_runs.hooks.running import RunHooks
 
 log = logging.getLogger(__name__)
 

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
 from pydantic import BaseModel
 
-from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
-from popagent_agent.skills import Skill
+from popagent_agent.run_context import RunContext
 from popagent_chat.agents import store as agents
 from popagent_chat.deps import RunDeps
 from popagent_chat.hooks import store as hooks
-from popagent_chat.hooks.running import RunHooks, without_refused
-from popagent_chat.hooks.store import StoredHook
 from popagent_chat.models import store as connections
-from popagent_chat.models.choice import ModelChoice
-from popagent_chat.models.gateway import RoutedModel
-from popagent_chat.models.store import StoredConnection
 from popagent_chat.runtime_settings import store as runtime_settings
 from popagent_chat.runtime_settings.store import SettingsMissingError
 from popagent_chat.sessions import store as sessions
@@ -31,59 +23,52 @@ from popagent_chat.threads import store as threads
 from popagent_chat.threads.store import StoredMessage
 from popagent_chat.turns.store import LeasedTurn
 from popagent_chat.workspaces import store as workspaces
-from popagent_chat.workspaces.briefs import BRIEFS
-from popagent_chat.workspaces.folder import open_folder
 from popagent_db.query import Query
 from popagent_kit.errors import ConfigurationError
 from popagent_models.client import ModelClient
-from popagent_models.errors import ModelError
-from popagent_models.profile import ModelProfile
-from popagent_models.routing import Route
 from popagent_proto.chat.agents import AgentView
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_proto.chat.workspaces import WorkspaceView
-from popagent_sandbox.commands import Commands
-from popagent_sandbox.grant_file import granted
-
-log = logging.getLogger(__name__)
+from popagent_runs.begun import BegunRun, RunIds, begin
+from popagent_runs.hooks.rows import StoredHook
+from popagent_runs.hooks.running import RunHooks, without_refused
+from popagent_runs.models.choice import NOTHING_STORED, StoredConnection
+from popagent_runs.stored import StoredRun
 
 # What a prompt is made from; the prompt itself keeps what fits into the model's window.
 HISTORY_MESSAGES: Final = 400
 HISTORY_BYTES: Final = 8_000_000
-# By the id of their agent.
-Skills: TypeAlias = Mapping[str, tuple[Skill, ...]]
 
 
 @dataclass(frozen=True)
 class TurnContext:
     """Everything a turn was started with; leave it as a block, so that nothing stays open."""
 
-    run: RunContext
-    hooks: RunHooks
-    model: ModelClient
+    begun: BegunRun
     history: Sequence[dict[str, Any]]
     message: dict[str, Any]
-    held: ExitStack
+
+    @property
+    def run(self) -> RunContext:
+        """Return what the loop gets."""
+        return self.begun.context
+
+    @property
+    def hooks(self) -> RunHooks:
+        """Return the hooks of this turn."""
+        return self.begun.hooks
+
+    @property
+    def model(self) -> ModelClient:
+        """Return who answers."""
+        return self.begun.model
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the workspace's folder and let go of the model's connection."""
-        self.held.close()
-
-
-@dataclass(frozen=True)
-class _Stored:
-    settings: AgentRuntimeView
-    connection: StoredConnection
-    agent: AgentView
-    delegable: Sequence[AgentView]
-    workspace: WorkspaceView
-    hooks: Sequence[StoredHook]
-    skills: Skills
-    history: Sequence[dict[str, Any]]
-    message: dict[str, Any]
+        """Close what is open."""
+        self.begun.held.close()
 
 
 class BegunWith(BaseModel):
@@ -129,77 +114,12 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
         UnavailableError: The database does not answer.
         ModelError: No model can be chosen.
     """
-    stored = await _read(deps, turn)
-    with ExitStack() as held:
-        routed = await deps.models.route(
-            ModelChoice(stored.settings, stored.connection),
-            override=stored.agent.model_override,
-            override_is_seeded=stored.agent.override_is_seeded,
-            request=turn.model,
-        )
-        held.callback(routed.release)
-        access = stored.agent.workspace_access
-        workspace = None
-        # A specialist's own rights hold, whatever the orchestrator may do itself.
-        if any(agent.workspace_access != "none" for agent in (stored.agent, *stored.delegable)):
-            folder = open_folder(deps.workspace_root, stored.workspace)
-            held.callback(folder.close)
-            commands = Commands(folder, granted(deps.home, stored.workspace.path).grant)
-            held.callback(commands.close)
-            brief = await BRIEFS.of(folder)
-            workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access, brief, commands)
-        asked = RunHooks(
-            deps.hooks,
-            deps.hook_audit,
-            stored.hooks,
-            session_id=turn.session_id,
-            agent_id=stored.agent.id,
-            turn_id=turn.id,
-            trace_id=turn.trace_id,
-        )
-        run = RunContext(
-            turn_id=turn.id,
-            session_id=turn.session_id,
-            trace_id=turn.trace_id,
-            settings=stored.settings,
-            agent=_profile(stored.agent, routed.route, routed.profile, stored.skills),
-            route=routed.route,
-            model=routed.profile,
-            workspace=workspace,
-            policy=WorkspacePolicy(access),
-            requested_model=turn.model,
-            hooks=asked,
-            web=deps.web,
-            agents=tuple(_routed(agent, routed, stored.skills) for agent in stored.delegable),
-        )
-        return TurnContext(run, asked, routed.client, stored.history, stored.message, held.pop_all())
+    stored, history, message = await _read(deps, turn)
+    ids = RunIds(turn_id=turn.id, session_id=turn.session_id, trace_id=turn.trace_id)
+    return TurnContext(await begin(deps, stored, ids, turn.model), history, message)
 
 
-def _routed(agent: AgentView, routed: RoutedModel, skills: Skills) -> AgentProfile:
-    """Return the profile with the model it would use; without one, work that is given to it fails in words."""
-    try:
-        return _profile(agent, *routed.for_agent(agent.model_override, agent.override_is_seeded), skills)
-    except ModelError as error:
-        log.warning("no model for an agent", extra={"agent": agent.id, "reason": error.message})
-        return _profile(agent, None, None, skills)
-
-
-def _profile(agent: AgentView, route: Route | None, model: ModelProfile | None, skills: Skills) -> AgentProfile:
-    return AgentProfile(
-        id=agent.id,
-        name=agent.name,
-        instructions=agent.instructions,
-        tools=tuple(agent.tools),
-        workspace_access=agent.workspace_access,
-        description=agent.delegation_description,
-        delegable=agent.delegable,
-        route=route,
-        model=model,
-        skills=skills.get(agent.id, ()),
-    )
-
-
-async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
+async def _read(deps: RunDeps, turn: LeasedTurn) -> tuple[StoredRun, Sequence[dict[str, Any]], dict[str, Any]]:
     async with deps.pool.acquire() as conn:
         begun = await BEGUN_WITH.one(
             conn, agents.ORCHESTRATOR, turn.session_id, turn.user_message_id, HISTORY_MESSAGES + 1, HISTORY_BYTES
@@ -209,16 +129,14 @@ async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
         raise SettingsMissingError
     if begun.agent is None:
         raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
-    *history, message = (stored.ui() for stored in begun.branch)
-    connection = begun.connection or connections.NOTHING_STORED
-    return _Stored(
-        begun.settings,
-        connection,
-        begun.agent,
-        begun.delegable or [],
-        begun.workspace,
-        begun.hooks or [],
-        opened,
-        without_refused(history),
-        message,
+    *history, message = (each.ui() for each in begun.branch)
+    stored = StoredRun(
+        settings=begun.settings,
+        connection=begun.connection or NOTHING_STORED,
+        agent=begun.agent,
+        delegable=begun.delegable or [],
+        workspace=begun.workspace,
+        hooks=begun.hooks or [],
+        skills=opened,
     )
+    return stored, without_refused(history), message

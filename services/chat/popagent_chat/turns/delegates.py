@@ -8,12 +8,12 @@ from popagent_agent.ports import DelegateThread
 from popagent_agent.tokens import estimate_tokens
 from popagent_chat.threads import store as threads
 from popagent_chat.threads.words import said
-from popagent_chat.turns.ports import as_run
 from popagent_chat.turns.store import LeasedTurn
-from popagent_chat.turns.waiting import while_held
 from popagent_db.pool import Pool
 from popagent_db.query import Query
 from popagent_rows.leased import Lease
+from popagent_runs.leases import as_run
+from popagent_runs.waiting import while_held
 
 INSERT: Final = Query(
     None,

@@ -12,19 +12,21 @@ from popagent_agent.delegation import Delegates, Specialists
 from popagent_agent.loop import AgentRun, TurnResult, run_turn
 from popagent_agent.stopping import StoppedError, StopSignal
 from popagent_chat.deps import RunDeps
+from popagent_chat.hooks.store import IS_FIRST_TURN
 from popagent_chat.threads.words import said
+from popagent_chat.turns import store
 from popagent_chat.turns.closing import BROKEN, STOPPED, Ending, failed, interrupted, stopped
 from popagent_chat.turns.context import TurnContext, snapshot
 from popagent_chat.turns.delegates import DelegateThreads
 from popagent_chat.turns.ending import end_turn
-from popagent_chat.turns.ports import Intents, RunLease, as_held
 from popagent_chat.turns.store import LeasedTurn
 from popagent_chat.turns.stream import TurnStream
-from popagent_chat.turns.waiting import while_held
 from popagent_kit.errors import AppError
 from popagent_models.errors import ModelError
 from popagent_proto.chat.turns import TurnState
 from popagent_rows.leased import Lease, LeaseLostError
+from popagent_runs.leases import Intents, RunLease, as_held
+from popagent_runs.waiting import while_held
 from popagent_telemetry import extract, span
 from popagent_tools.catalogue import tools_of
 
@@ -78,7 +80,7 @@ async def _answered(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream)
             stream.describe({"model": context.run.route.model})
             try:
                 with stop.interrupts():
-                    await context.hooks.session_begins(deps.pool)
+                    await context.hooks.session_begins(lambda: _is_first(deps, lease.row))
                     await context.hooks.before_prompt(said(context.message["parts"]))
                 result = await _loop(deps, lease, stream, context, stop)
             finally:
@@ -90,10 +92,15 @@ async def _answered(deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream)
     return Ending(state, result.error_class, usage.input_tokens, usage.output_tokens)
 
 
+async def _is_first(deps: RunDeps, turn: LeasedTurn) -> bool:
+    async with deps.pool.acquire() as conn:
+        return await IS_FIRST_TURN.value(conn, turn.session_id, turn.id)
+
+
 async def _loop(
     deps: RunDeps, lease: Lease[LeasedTurn], stream: TurnStream, context: TurnContext, stop: StopSignal
 ) -> TurnResult:
-    intents, held = Intents(deps.pool, lease), RunLease(lease)
+    intents, held = Intents(deps.pool, lease, store.INTENT), RunLease(lease)
     specialists = Specialists(
         model_for=lambda _: context.model,
         tools_for=tools_of,

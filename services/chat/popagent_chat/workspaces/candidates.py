@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from popagent_proto.chat.workspaces import WorkspaceCandidate, WorkspaceCandidates
+from popagent_runs.workspaces.folder import FolderId
 from popagent_sandbox.checkout import checkout_of
 from popagent_sandbox.denied import why_denied
 
@@ -17,9 +18,6 @@ MOST_LOOKED_AT: Final = 2_000
 # A folder that is no repository may hold some: `group/project`.
 DEEPEST: Final = 2
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
-FolderId = tuple[int, int]
-"""Device and inode: the same folder has the same pair, by whatever way it is reached."""
 
 
 @dataclass

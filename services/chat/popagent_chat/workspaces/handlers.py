@@ -9,7 +9,6 @@ from popagent_chat.deps import ChatDeps
 from popagent_chat.sessions import store as sessions
 from popagent_chat.workspaces import store
 from popagent_chat.workspaces.candidates import candidates
-from popagent_chat.workspaces.folder import ids_of, registered_path, with_state
 from popagent_db.pool import Connection
 from popagent_kit.errors import (
     ConfigurationError,
@@ -34,6 +33,7 @@ from popagent_proto.chat.workspaces import (
     WorkspaceRegistered,
     WorkspaceView,
 )
+from popagent_runs.workspaces.folder import ids_of, registered_path, with_state
 
 handlers = Handlers[ChatDeps]()
 

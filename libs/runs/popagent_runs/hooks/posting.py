@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from popagent_chat.hooks.failure import HookFailedError
+from popagent_runs.hooks.failure import HookFailedError
 from popagent_web.addresses import may_be_reached
 from popagent_web.outbound import AddressRefusedError, Outbound, OutboundError
 

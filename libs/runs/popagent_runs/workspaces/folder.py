@@ -6,12 +6,14 @@ import os
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from popagent_chat.workspaces.candidates import FolderId
 from popagent_kit.errors import AppError, ConflictError, InvalidInputError
 from popagent_proto.chat.workspaces import WorkspaceRow, WorkspaceView
 from popagent_sandbox.checkout import NO_CHECKOUT, checkout_of
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.errors import PathRefusedError
+
+FolderId = tuple[int, int]
+"""Device and inode: the same folder has the same pair, by whatever way it is reached."""
 
 
 class WorkspaceGoneError(ConflictError):

@@ -1,4 +1,4 @@
-"""Work of a turn that can be done again waits for PostgreSQL, for as long as the turn is ours."""
+"""Work of a run that can be done again waits for PostgreSQL, for as long as its row is ours."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from popagent_chat.turns.store import LeasedTurn
 from popagent_kit.errors import UnavailableError
-from popagent_rows.leased import Lease
+from popagent_rows.leased import Lease, LeasedRow
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Row = TypeVar("Row", bound=LeasedRow)
 
 RETRY_S: Final = 0.2
 
 
-async def while_held(lease: Lease[LeasedTurn], work: Callable[[], Awaitable[T]], what: str) -> T:
+async def while_held(lease: Lease[Row], work: Callable[[], Awaitable[T]], what: str) -> T:
     """Return what `work` gives once the database answers; the log says that `what` waits.
 
     Raises:
@@ -29,5 +29,5 @@ async def while_held(lease: Lease[LeasedTurn], work: Callable[[], Awaitable[T]],
             return await work()
         except UnavailableError as error:
             lease.check()
-            log.info("%s waits for the database", what, extra={"turn": lease.row.id, "reason": error.message})
+            log.info("%s waits for the database", what, extra={"row": lease.row.id, "reason": error.message})
             await asyncio.sleep(RETRY_S)

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from popagent_chat.hooks.failure import HookFailedError
+from popagent_runs.hooks.failure import HookFailedError
 from popagent_sandbox.confined import Confined
 from popagent_sandbox.confinement import confinement_found
 from popagent_sandbox.grants import Grant, Limits, Mount

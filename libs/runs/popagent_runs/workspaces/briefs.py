@@ -9,8 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from popagent_chat.workspaces.candidates import FolderId
-from popagent_chat.workspaces.folder import folder_id
+from popagent_runs.workspaces.folder import FolderId, folder_id
 from popagent_sandbox.brief import RepoBrief, brief_signature, repo_brief
 from popagent_sandbox.contained import ContainedFolder
 

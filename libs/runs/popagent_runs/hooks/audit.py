@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from popagent_chat.hooks import store
-from popagent_chat.hooks.store import HookRun
 from popagent_db.pool import Pool
+from popagent_db.query import Query
 from popagent_kit.errors import UnavailableError
+from popagent_runs.hooks.rows import HookRun
 from popagent_telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -29,10 +29,14 @@ DROPPED: Final = metrics.counter(
 
 
 class HookAudit:
-    """The audit of one process. What was added is stored at once, or by a chore when the database is back."""
+    """The audit of one process. What was added is stored at once, or by a chore when the database is back.
 
-    def __init__(self, pool: Pool) -> None:
+    `insert` stores a HookRun, its fields in their order, and passes over one that is stored.
+    """
+
+    def __init__(self, pool: Pool, insert: Query[None]) -> None:
         self._pool = pool
+        self._insert = insert
         self._waiting: list[HookRun] = []
         self._writing = asyncio.Lock()
         self._away_until = 0.0
@@ -56,7 +60,7 @@ class HookAudit:
             while time.monotonic() >= self._away_until and (batch := self._waiting[:most]):
                 try:
                     async with self._pool.acquire(WAIT_S) as conn:
-                        await store.ADD_RUN.run_many(conn, [tuple(run.model_dump().values()) for run in batch])
+                        await self._insert.run_many(conn, [tuple(run.model_dump().values()) for run in batch])
                 except UnavailableError as error:
                     self._away_until = time.monotonic() + AWAY_S
                     log.warning("runs of hooks wait for the database", extra={"reason": error.message})

@@ -7,10 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from popagent_chat.models.choice import ModelChoice
-from popagent_chat.models.endpoints import LOADING_S, Endpoints, ModelEndpoint
-from popagent_chat.models.settings import LocalModelSettings
-from popagent_chat.secrets.keyring import Keyring
 from popagent_models.catalogue import FETCH_TIMEOUT_S, FIRST_WAIT_S, CatalogueView
 from popagent_models.client import AdmissionPort, ModelClient
 from popagent_models.errors import NOT_CONNECTED, ModelConfigurationError, ModelProviderError, ModelRequestError
@@ -19,6 +15,10 @@ from popagent_models.routing import Route, resolve
 from popagent_models.settings import ModelSettings
 from popagent_models.usage import UsageSink
 from popagent_proto.chat.models import ConnectionSource, ModelsView
+from popagent_runs.models.choice import ModelChoice
+from popagent_runs.models.endpoints import LOADING_S, Endpoints, ModelEndpoint
+from popagent_runs.models.settings import LocalModelSettings
+from popagent_runs.secrets import SecretsPort
 
 LOADING: Final = (
     "The embedded model is not ready. It loads for some seconds, on a busy machine for a minute, and is started again "
@@ -58,13 +58,13 @@ class ModelGateway:
         self,
         settings: ModelSettings,
         local: LocalModelSettings,
-        keyring: Keyring,
+        secrets: SecretsPort,
         *,
         admission: AdmissionPort | None = None,
         usage: UsageSink | None = None,
     ) -> None:
         self._configured_model = settings.model
-        self.endpoints = Endpoints(settings, local, keyring, admission, usage)
+        self.endpoints = Endpoints(settings, local, secrets, admission, usage)
 
     async def view(self, choice: ModelChoice) -> ModelsView:
         """Return the catalogue as people see it; an endpoint that is silent is said in `note`."""

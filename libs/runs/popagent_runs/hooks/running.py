@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from popagent_agent.delegation import PREFIX
 from popagent_agent.ports import ToolCall
-from popagent_chat.hooks import store
-from popagent_chat.hooks.asking import HookCalls, Outcome
-from popagent_chat.hooks.audit import HookAudit
-from popagent_chat.hooks.content import event_body
-from popagent_chat.hooks.rules import MAY_REFUSE, is_meant
-from popagent_chat.hooks.store import HookRun, StoredHook
-from popagent_db.pool import Pool
 from popagent_kit.errors import ForbiddenError
 from popagent_kit.ids import new_id
 from popagent_proto.chat.hooks import HookEvent
+from popagent_runs.hooks.asking import HookCalls, Outcome
+from popagent_runs.hooks.audit import HookAudit
+from popagent_runs.hooks.content import event_body
+from popagent_runs.hooks.rows import HookRun, StoredHook
+from popagent_runs.hooks.rules import MAY_REFUSE, is_meant
 
 SKIPPED: Final = "Another hook had refused before."
 CUT_OFF: Final = "The turn was ended while the hook was asked."
@@ -49,13 +47,9 @@ class RunHooks:
             return {}
         return {"hooks": {"runs": len(self._refusals), "denied": sum(self._refusals)}}
 
-    async def session_begins(self, pool: Pool) -> None:
-        """Tell of the first turn of a session."""
-        if not self._due("SessionStart", ""):
-            return
-        async with pool.acquire() as conn:
-            first = await store.IS_FIRST_TURN.value(conn, self.session_id, self.turn_id)
-        if first:
+    async def session_begins(self, is_first: Callable[[], Awaitable[bool]]) -> None:
+        """Tell of the first turn of a session; whether it is, is asked when somebody wants to hear of it."""
+        if self._due("SessionStart", "") and await is_first():
             await self._dispatch("SessionStart", self.agent_id, {})
 
     async def session_ends(self) -> None:

@@ -12,16 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from popagent_chat.hooks.commanding import HookCommands
-from popagent_chat.hooks.content import bounded_reason, bounded_text
-from popagent_chat.hooks.failure import HookFailedError
-from popagent_chat.hooks.posting import Poster
-from popagent_chat.hooks.rules import MAY_REFUSE
-from popagent_chat.hooks.store import RESOURCE, StoredHook
-from popagent_chat.secrets.keyring import Keyring
 from popagent_kit import json
 from popagent_kit.errors import AppError, MalformedJsonError
 from popagent_proto.chat.hooks import HookDecision, HookStatus
+from popagent_runs.hooks.commanding import HookCommands
+from popagent_runs.hooks.content import bounded_reason, bounded_text
+from popagent_runs.hooks.failure import HookFailedError
+from popagent_runs.hooks.posting import Poster
+from popagent_runs.hooks.rows import RESOURCE, StoredHook
+from popagent_runs.hooks.rules import MAY_REFUSE
+from popagent_runs.secrets import SecretsPort
 from popagent_telemetry import inject, metrics, register_secret, span
 from popagent_web.addresses import Origin, origin_of
 
@@ -50,12 +50,12 @@ class Outcome:
 class HookCalls:
     """Asks hooks for one process: where they may be, and what requests are signed with."""
 
-    def __init__(self, origins: frozenset[Origin], commands: HookCommands, keyring: Keyring) -> None:
+    def __init__(self, origins: frozenset[Origin], commands: HookCommands, secrets: SecretsPort) -> None:
         self.origins = origins
         self.commands = commands
         self.trials = asyncio.Semaphore(TRIALS_AT_ONCE)
         """Held while somebody tries a hook."""
-        self._keyring = keyring
+        self._secrets = secrets
         self._poster = Poster()
         self._redacted: set[str] = set()
 
@@ -101,7 +101,7 @@ class HookCalls:
         headers = {"x-popagent-event": hook.event, "x-popagent-run": run_id}
         inject(headers)
         if hook.sealed is not None:
-            secret = self._keyring.open(bytes.fromhex(hook.sealed), RESOURCE, hook.id).get_secret_value()
+            secret = self._secrets.open(bytes.fromhex(hook.sealed), RESOURCE, hook.id).get_secret_value()
             if hook.sealed not in self._redacted:
                 register_secret(secret, "hook secret")
                 self._redacted.add(hook.sealed)

@@ -9,10 +9,6 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from popagent_chat.models.choice import ModelChoice
-from popagent_chat.models.settings import LocalModelSettings
-from popagent_chat.models.store import NAME, RESOURCE, StoredConnection
-from popagent_chat.secrets.keyring import Keyring
 from popagent_kit.errors import AppError
 from popagent_kit.settings import reveal
 from popagent_models.catalogue import SHORTEST_KEY, Catalogue
@@ -21,6 +17,9 @@ from popagent_models.endpoint import Endpoint, endpoint
 from popagent_models.settings import ModelSettings
 from popagent_models.usage import UsageSink
 from popagent_proto.chat.models import ConnectionSource
+from popagent_runs.models.choice import NAME, RESOURCE, ModelChoice, StoredConnection
+from popagent_runs.models.settings import LocalModelSettings
+from popagent_runs.secrets import SecretsPort
 from popagent_telemetry import register_secret
 
 # A shorter key would be told half by its hint.
@@ -72,14 +71,14 @@ class Endpoints:
         self,
         settings: ModelSettings,
         local: LocalModelSettings,
-        keyring: Keyring,
+        secrets: SecretsPort,
         admission: AdmissionPort | None,
         usage: UsageSink | None,
     ) -> None:
         self._timeouts = Timeouts(settings.connect_timeout_s, settings.header_timeout_s, settings.idle_timeout_s)
         self._admission = admission
         self._usage = usage
-        self._keyring = keyring
+        self._secrets = secrets
         given = endpoint(settings.model_url, reveal(settings.model_key)) if settings.model_url else None
         embedded = endpoint(local.url, reveal(local.key)) if local.url else None
         # Its program is started when we are.
@@ -131,7 +130,7 @@ class Endpoints:
         """
         if connection.sealed is None:
             return None
-        return self._keyring.open(bytes.fromhex(connection.sealed), RESOURCE, NAME)
+        return self._secrets.open(bytes.fromhex(connection.sealed), RESOURCE, NAME)
 
     async def close(self) -> None:
         """Close every connection, those in use too."""

@@ -1,21 +1,21 @@
-"""What the loop asks of a turn: whether it is still ours, and to write down what it is about to do."""
+"""What the loop asks of its row: whether it is still ours, and to write down what it is about to do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from popagent_agent.ports import LeaseLostError as RunLostError
 from popagent_agent.ports import ToolCall
-from popagent_chat.turns import store
-from popagent_chat.turns.store import LeasedTurn
 from popagent_db.pool import Pool
+from popagent_db.query import Query
 from popagent_kit import json
 from popagent_kit.text import excerpt
-from popagent_rows.leased import Lease, LeaseLostError
+from popagent_rows.leased import Lease, LeasedRow, LeaseLostError
 
 INTENT_ARGUMENTS: Final = 8_000
+Row = TypeVar("Row", bound=LeasedRow)
 
 
 @contextmanager
@@ -36,10 +36,10 @@ def as_held() -> Iterator[None]:
         raise LeaseLostError(error.message) from error
 
 
-class RunLease:
+class RunLease(Generic[Row]):
     """The lease as the loop knows it."""
 
-    def __init__(self, lease: Lease[LeasedTurn]) -> None:
+    def __init__(self, lease: Lease[Row]) -> None:
         self._lease = lease
 
     def check(self) -> None:
@@ -48,16 +48,17 @@ class RunLease:
             self._lease.check()
 
 
-class Intents:
-    """Writes the intent row of a call that may have an effect."""
+class Intents(Generic[Row]):
+    """Writes the intent row of a call that may have an effect; `insert` takes step, call id, name and arguments."""
 
-    def __init__(self, pool: Pool, lease: Lease[LeasedTurn]) -> None:
+    def __init__(self, pool: Pool, lease: Lease[Row], insert: Query[None]) -> None:
         self._pool = pool
         self._lease = lease
+        self._insert = insert
 
     async def record(self, step: int, call: ToolCall) -> None:
         """Store the row under the fence; no row, no call."""
         arguments = excerpt(json.dumps(call.arguments).decode(), INTENT_ARGUMENTS)
         with as_run():
             async with self._pool.acquire() as conn:
-                await self._lease.run(conn, store.INTENT, step, call.call_id, call.name, arguments)
+                await self._lease.run(conn, self._insert, step, call.call_id, call.name, arguments)
