@@ -11,6 +11,7 @@ import type {
   SuiteHealthView,
   WorkspaceList,
 } from "../contracts";
+import { noteJob } from "./jobs";
 
 /** Which chats a list shows. */
 export interface SessionFilter {
@@ -132,6 +133,9 @@ export function follow(heard: Heard): void {
       case "workspaces-changed":
       case "workspaces-deleted":
         void client.invalidateQueries({ queryKey: workspacesQuery.queryKey });
+        break;
+      case "jobs-changed":
+        noteJob(client, heard.event.job);
         break;
       case "agents-changed":
         void client.invalidateQueries({ queryKey: [AGENTS] });
