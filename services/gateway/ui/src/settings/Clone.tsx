@@ -70,7 +70,7 @@ export function Clone() {
             placeholder="https://example.org/group/project.git"
             value={url}
           />
-          {hint("url", "https, ssh, git or user@host:path, without a password. Keys are those of the account that popagent runs as.")}
+          {hint("url", "https, ssh, git or user@host:path, without a password: popagent uses the keys of the account that it runs as.")}
         </div>
         <div className="two">
           <div className="field">
