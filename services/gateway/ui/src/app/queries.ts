@@ -144,6 +144,11 @@ export function follow(heard: Heard): void {
       case "hooks-deleted":
         void client.invalidateQueries({ queryKey: [HOOKS] });
         break;
+      case "skills-changed":
+      case "skills-deleted":
+        void client.invalidateQueries({ queryKey: [AGENTS, "skills", heard.event.agentId] });
+        void client.invalidateQueries({ queryKey: [AGENTS, "health"] });
+        break;
       case "settings-agent-runtime":
         client.setQueryData(settingsQuery.queryKey, heard.event.settings);
         askForModels();
