@@ -6,10 +6,13 @@ import asyncio
 import time
 from typing import Any
 
+import orjson
 import pytest
 
+from libs.sandbox.tests.commands.processes import marked_processes, new_mark, until_sleeping
 from popagent_kit.ids import new_id
-from popagent_testing.model_replies import Reply
+from popagent_sandbox.confinement import confinement_problem
+from popagent_testing.model_replies import Reply, ScriptedCall
 from tests.suite import POSTGRES, Suite
 from tests.talk import Talk, TurnStream
 
@@ -54,6 +57,37 @@ async def test_chat_killed_in_mid_turn_ends_every_watcher_and_keeps_the_text(sui
     stored = view["messages"][1]
     assert stored["metadata"]["state"] == "interrupted"
     assert "one two three four five" in "".join(part.get("text", "") for part in stored["parts"])
+    await suite.until_back("chat", old)
+    suite.model.reset()
+    assert (await talk.chat("again", session)).ending == {"type": "finish", "finishReason": "stop"}
+
+
+@pytest.mark.skipif(confinement_problem() is not None, reason="no sandbox can be made here")
+async def test_chat_killed_while_a_specialist_runs_a_command_leaves_one_end_and_no_program(
+    suite: Suite, talk: Talk
+) -> None:
+    session, mark = new_id(), new_mark()
+    command = orjson.dumps({"command": f"(setsid sleep {mark} &); sleep {mark}"}).decode()
+    suite.model.script(
+        Reply(tool_calls=(ScriptedCall("agent-implementer", '{"prompt": "Run it."}'),)),
+        Reply(tool_calls=(ScriptedCall("shell", command),)),
+    )
+    async with talk.open_chat("have it run", session) as stream:
+        reading = asyncio.create_task(stream.read())
+        async with asyncio.timeout(20):
+            await until_sleeping(mark, 2)
+
+        old = suite.kill("chat")
+        answer = await reading
+
+    await suite.until(lambda: not marked_processes(mark), "nothing of the command lives")
+    assert (answer.ending or {})["type"] == "error"
+    view = await ended(talk, session)
+    assert [message["role"] for message in view["messages"]] == ["user", "assistant"]
+    parts = view["messages"][1]["parts"]
+    assert view["messages"][1]["metadata"]["state"] == "interrupted"
+    assert [part["data"]["state"] for part in parts if part["type"] == "data-agentActivity"] == ["stopped"]
+    assert [part["state"] for part in parts if part["type"] == "tool-agent-implementer"] == ["output-error"]
     await suite.until_back("chat", old)
     suite.model.reset()
     assert (await talk.chat("again", session)).ending == {"type": "finish", "finishReason": "stop"}

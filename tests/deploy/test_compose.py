@@ -123,6 +123,10 @@ def test_the_dockerfile_has_no_finding() -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
+def test_the_image_has_the_git_that_repositories_are_read_and_cloned_with() -> None:
+    assert re.search(r"apt-get install .*\bgit openssh-client\b", DOCKERFILE)
+
+
 def test_every_variable_of_ours_is_a_setting(project: dict[str, Any]) -> None:
     known = {row.env for row in config.rows()}
     known |= {env.replace("POPAGENT_<SERVICE>", row.env_prefix) for env in known for row in SERVICES}

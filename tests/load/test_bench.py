@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from tests.load import delegation, first_token, page, sandbox
+from tests.load import agents, delegation, first_token, page, sandbox
 from tests.load.figures import Figures
 from tests.suite import Suite
 
@@ -46,6 +46,17 @@ def test_the_delegation_benchmark_measures_every_figure(tmp_path: Path, monkeypa
     assert figures.write().is_file()
     assert figures.figures["turn with one delegation, p99"].value > 0
     assert figures.figures["turns lost"].holds
+
+
+def test_the_agents_benchmark_measures_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POPAGENT_HOME", str(tmp_path))
+    figures = Figures("agents")
+
+    uvloop.run(agents.measure(agents.QUICK, figures))
+
+    assert figures.write().is_file()
+    assert all(figure.value > 0 for figure in figures.figures.values())
+    assert [path.name for path in figures.folder.iterdir()] == ["agents.json"]
 
 
 @pytest.mark.full

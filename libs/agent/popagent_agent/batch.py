@@ -17,7 +17,6 @@ from popagent_agent.run_context import Access, RunContext
 from popagent_agent.spans import note_tool, tool_span
 from popagent_agent.stopping import StoppedError, StopSignal
 from popagent_agent.toolset import ToolArgumentsError, ToolOutcome, Toolset
-from popagent_kit.text import excerpt
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class ToolRunner:
         try:
             arguments = self._tools.arguments_of(draft.name, draft.arguments)
         except ToolArgumentsError as error:
-            await self._out.call_refused(draft.call_id, draft.name, excerpt(draft.arguments, 2_000), str(error))
+            await self._out.call_refused(draft.call_id, draft.name, draft.arguments, str(error))
             return None
         await self._out.call_complete(draft.call_id, draft.name, arguments)
         return ToolCall(draft.call_id, draft.name, arguments)

@@ -42,6 +42,7 @@ from popagent_kit.errors import DependencyError
 from popagent_kit.ids import new_id
 from popagent_models.errors import ModelError
 from popagent_models.events import Usage
+from popagent_telemetry import redact
 
 log = logging.getLogger(__name__)
 
@@ -157,16 +158,21 @@ class _Delegation:
         return text
 
     def _child(self) -> AgentRun:
-        run = specialist_context(self.supervisor, self.agent, self.given.instructions)
+        run = specialist_context(self.supervisor, self.agent, redact(self.given.instructions or ""))
         said = context_slice(self.said, run.settings.delegation_context_messages)
         return AgentRun(
             context=run,
             message_id=new_id(),
             history=(),
-            message={"id": new_id(), "role": "user", "parts": [{"type": "text", "text": self.given.prompt}]},
+            message={"id": new_id(), "role": "user", "parts": [{"type": "text", "text": self.task}]},
             max_steps=capped_steps(self.given.maxSteps, run.settings),
             segments=conversation(said, self.supervisor.agent.name, run.model.context // CONVERSATION_SHARE),
         )
+
+    @property
+    def task(self) -> str:
+        """What the specialist reads: the text that is stored of it."""
+        return redact(self.given.prompt)
 
     async def _carried_out(self, child: AgentRun) -> TurnResult | None:
         """Run it to its end and return how it went, None when it broke or took too long."""
@@ -195,7 +201,7 @@ class _Delegation:
     async def _run(
         self, child: AgentRun, model: ModelPort, tools: Toolset, activity: Activity, stop: StopSignal
     ) -> TurnResult | None:
-        await activity.begin(child.context, self.given.prompt, child.max_steps)
+        await activity.begin(child.context, self.task, child.max_steps)
         result = None
         try:
             result = await run_turn(

@@ -15,14 +15,15 @@ from popagent_agent.messages import UIMessage, is_tool_part, tool_name
 from popagent_agent.normalise import says_something
 from popagent_agent.ports import Emit, IntentPort, LeasePort, ModelPort
 from popagent_agent.prompt import Prompt, Segment, base_segments
+from popagent_agent.requests import Requests
 from popagent_agent.run_context import RunContext
 from popagent_agent.spans import note_run, run_span, step_span
 from popagent_agent.stopping import StoppedError, StopSignal
-from popagent_agent.tokens import added, schema_tokens, usage_metadata
+from popagent_agent.tokens import added, usage_metadata
 from popagent_agent.toolset import Tool, Toolset
 from popagent_models.errors import ContextOverflowError, ModelError
 from popagent_models.events import Usage
-from popagent_models.request import ModelRequest, Origin
+from popagent_models.request import ModelRequest
 from popagent_proto.chat.messages import FAILURE
 from popagent_uistream import chunks
 
@@ -31,12 +32,6 @@ log = logging.getLogger(__name__)
 AnswerEnd = Literal["stop", "length", "content-filter"]
 EndReason = AnswerEnd | Literal["error", "stopped"]
 
-# Tokens kept free for the answer in a small window; big models end by themselves.
-SMALL_WINDOW: Final = 16_384
-REPLY_SHARE: Final = 4
-MOST_REPLY: Final = 8_192
-# Of the window, after the server said that the prompt was longer than our estimate.
-RETRY_SHARE: Final = 0.6
 # After so many steps that only repeated earlier calls the model gets no tools any more.
 MOST_STUCK_STEPS: Final = 2
 ENDINGS: Final[dict[str, AnswerEnd]] = {"length": "length", "content-filter": "content-filter"}
@@ -107,12 +102,32 @@ async def run_turn(
         LeaseLostError: The turn is not ours any more; nothing was sent after that.
     """
     out = Emitter(emit)
-    offered = tools.narrowed(run.context.model.max_tools, delegates.tools(run, out) if delegates else ())
+    offered = _offered(run, tools, delegates, out)
     runner = ToolRunner(run=run.context, tools=offered, out=out, stop=stop, intents=intents, lease=lease)
     with run_span(run.context, run.max_steps) as current:
         result = await _Turn(run, model, offered, runner, out, stop, delegates).run()
         note_run(current, result.usage, result.finish_reason, result.steps, result.error_class)
     return result
+
+
+def first_request(run: AgentRun, tools: Toolset, delegates: DelegatesPort | None = None) -> ModelRequest:
+    """Return what the first step of this run asks its model."""
+    return _requests(run, _offered(run, tools, delegates, Emitter(_nowhere))).step(())
+
+
+def _offered(run: AgentRun, tools: Toolset, delegates: DelegatesPort | None, out: Emitter) -> Toolset:
+    return tools.narrowed(run.context.model.max_tools, delegates.tools(run, out) if delegates else ())
+
+
+def _requests(run: AgentRun, tools: Toolset) -> Requests:
+    context = run.context
+    segments = [*base_segments(context), *run.segments]
+    prompt = Prompt(segments, run.history, run.message, context.model.tool_output_tokens)
+    return Requests(context, prompt, tools.schemas(), run.temperature)
+
+
+async def _nowhere(_: chunks.Chunk) -> None:
+    """Tell nobody."""
 
 
 @dataclass(slots=True)
@@ -132,24 +147,16 @@ class _Turn:
     retried: bool = False
     objections: int = 0
     objection: str = ""
-    prompt: Prompt = field(init=False)
-    schemas: list[dict[str, Any]] = field(init=False)
-    reply_tokens: int = field(init=False)
-    budget: int = field(init=False)
+    requests: Requests = field(init=False)
 
     def __post_init__(self) -> None:
-        context = self.run_data.context
-        segments = [*base_segments(context), *self.run_data.segments]
-        self.prompt = Prompt(segments, self.run_data.history, self.run_data.message, context.model.tool_output_tokens)
-        self.schemas = self.tools.schemas()
-        self.reply_tokens = context.model.reply_tokens or min(context.model.context // REPLY_SHARE, MOST_REPLY)
-        self.budget = context.model.context - self.reply_tokens - schema_tokens(self.schemas)
+        self.requests = _requests(self.run_data, self.tools)
 
     async def run(self) -> TurnResult:
         turn_id = self.run_data.context.turn_id
         await self.out.send(chunks.start(message_id=self.run_data.message_id, message_metadata={"turnId": turn_id}))
         try:
-            self._refuse_oversized()
+            self.requests.refuse_oversized()
             while True:
                 answer = await self._steps()
                 if not says_something(answer.text):
@@ -163,13 +170,6 @@ class _Turn:
         # Anything else is an ordinary end; a model that still wanted tools has had its last word.
         reason = ENDINGS.get(answer.finish or "stop", "stop")
         return await self._end(reason, chunks.finish(finish_reason=reason), STOPPED)
-
-    def _refuse_oversized(self) -> None:
-        if self.prompt.fixed_tokens > self.budget:
-            raise ContextOverflowError(
-                f"Your message is too long for this model: about {self.prompt.fixed_tokens:,} tokens with the "
-                f"instructions, and it can read {self.budget:,}. Shorten it, or choose a model with a larger window."
-            )
 
     async def _must_go_on(self, answer: Answer) -> bool:
         """Ask whether this may be the last word. The model hears why not; without a step left, the person does."""
@@ -214,17 +214,12 @@ class _Turn:
         except ContextOverflowError as error:
             if self.retried or error.started:
                 raise
-            log.warning("prompt too long for the model, shortened", extra={"budget_tokens": self.budget})
             self.retried = True
-            self.budget = int(self.budget * RETRY_SHARE)
+            self.requests.shorten()
             return await self._ask(note, final=final)
 
     async def _ask(self, note: str, *, final: bool) -> Answer:
-        # The tools stay in the prompt of a final step: servers refuse calls in the history of undeclared tools.
-        request = self._request(self.prompt.compose(self.out.parts, self.budget, note), self.schemas)
-        if final and self.schemas:
-            request = self._request(request.messages, self.schemas, tool_choice="none")
-        return await self._read(request, may_call=not final)
+        return await self._read(self.requests.step(self.out.parts, note, final=final), may_call=not final)
 
     async def _read(self, request: ModelRequest, *, may_call: bool) -> Answer:
         reader = AnswerReader(self.out, self.stop, self.call_ids, tools=self.tools.names, may_call=may_call)
@@ -234,26 +229,6 @@ class _Turn:
             self._count(reader.answer.usage)
         await self.out.close_part()
         return reader.answer
-
-    def _request(
-        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], tool_choice: str = "auto"
-    ) -> ModelRequest:
-        context = self.run_data.context
-        small = context.model.context <= SMALL_WINDOW
-        return ModelRequest(
-            model=context.route.model,
-            messages=messages,
-            tools=tools,
-            tool_choice=tool_choice,
-            max_tokens=self.reply_tokens if small else None,
-            temperature=self.run_data.temperature,
-            origin=Origin(
-                turn_id=context.turn_id,
-                agent_id=context.agent.id,
-                requested_model=context.requested_model,
-                source=context.route.source,
-            ),
-        )
 
     def _count(self, usage: Usage | None) -> None:
         if usage is not None:
@@ -265,8 +240,7 @@ class _Turn:
             await self.out.start_step()
             answer = blank
             if blank.finish != "content-filter":
-                messages = self.prompt.compose_plain(self.out.parts, self.budget, ANSWER_NOW)
-                answer = await self._read(self._request(messages, []), may_call=False)
+                answer = await self._read(self.requests.plain(self.out.parts, ANSWER_NOW), may_call=False)
             if not says_something(answer.text):
                 self.answered = False
                 await self.out.say(self._fallback(answer))

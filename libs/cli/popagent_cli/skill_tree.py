@@ -182,10 +182,14 @@ def _opened(fd: int, name: str, shown: str, flags: int) -> int:
 
 
 def _text(fd: int, name: str, shown: str, most: int) -> str:
-    with open(_opened(fd, name, shown, _FILE), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    file = _opened(fd, name, shown, _FILE)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
             raise SkillFileError(f"{shown} is no file")
-        data = file.read(most + 1)
+        with open(file, "rb", closefd=False) as readable:
+            data = readable.read(most + 1)
+    finally:
+        os.close(file)
     if len(data) > most:
         raise SkillFileError(f"{shown} is larger than {most:,} bytes")
     try:

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from popagent_local.model_server.llama import huge_pages
+
 COMMAND = [sys.executable, "-m", "popagent_local.model_server", "--port", "0", "--api-key-env", "TEST_MODEL_KEY"]
 
 
@@ -28,3 +32,20 @@ def test_without_a_key_the_process_does_not_open_its_door(tmp_path: Path) -> Non
 
     assert ended.returncode == os.EX_CONFIG
     assert "TEST_MODEL_KEY must hold the key" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        (None, "glibc.malloc.hugetlb=1"),
+        ("glibc.malloc.arena_max=2", "glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1"),
+    ],
+)
+def test_huge_pages_are_asked_for_beside_what_is_tuned_already(
+    given: str | None, passed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    if given is not None:
+        monkeypatch.setenv("GLIBC_TUNABLES", given)
+
+    assert huge_pages() == {"GLIBC_TUNABLES": passed}

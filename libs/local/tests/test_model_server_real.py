@@ -104,6 +104,14 @@ def test_health_was_503_while_the_models_loaded(server: Server) -> None:
     assert 503 in server.statuses
 
 
+def test_the_weights_are_in_memory_once(server: Server) -> None:
+    found = weights.paths()
+    [listener] = psutil.Process(server.process.pid).children()
+
+    assert found is not None
+    assert listener.memory_full_info().pss < 1.6 * found.chat.stat().st_size  # 1.9 with a mapped file beside them
+
+
 def test_a_question_about_a_file_leads_to_the_right_call(read_call: dict[str, Any]) -> None:
     assert (read_call["name"], read_call["finish_reason"]) == ("read", "tool_calls")
     assert json.loads(read_call["arguments"])["path"] == "README.md"

@@ -51,6 +51,7 @@ def options(
     *,
     workspace_fd: int,
     hidden: Hidden,
+    pinned_fds: Mapping[str, int],
     protected_fds: Mapping[str, int],
     grant: Grant,
     limits: Limits,
@@ -70,6 +71,8 @@ def options(
         *("--perms", "0700", "--dir", HOME),
         *(option for path, fd in written_fds.items() for option in ("--file", str(fd), path)),
         *("--bind-fd", str(workspace_fd), COMMANDS_ROOT),
+        # Nobody renames what is a mount, a folder on itself as well. Outer ones come before what lies in them.
+        *(option for path, fd in pinned_fds.items() for option in ("--bind-fd", str(fd), f"{COMMANDS_ROOT}/{path}")),
         # By descriptor: a path could have become a link to somewhere else by now.
         *(
             option

@@ -150,8 +150,8 @@ class Commands:
             hidden = await asyncio.to_thread(self._hidden.look)
         with ExitStack() as held:
             workspace = held.enter_context(self._folder.descriptor())
-            paths = hidden.protected
-            protected = await asyncio.to_thread(self._opened, paths, held) if paths else {}
+            pinned = await asyncio.to_thread(self._opened, hidden.pinned, held) if hidden.pinned else {}
+            protected = await asyncio.to_thread(self._opened, hidden.protected, held) if hidden.protected else {}
             if self._closed:
                 raise CommandsClosedError
             plan = plan_for(
@@ -159,6 +159,7 @@ class Commands:
                 [next(shell for shell in _SHELLS if os.access(shell, os.X_OK)), "-c", command],
                 workspace_fd=workspace,
                 hidden=hidden,
+                pinned_fds=pinned,
                 protected_fds=protected,
                 grant=self._grant,
                 limits=self._limits,
@@ -170,11 +171,11 @@ class Commands:
         return confined
 
     def _opened(self, paths: Sequence[str], held: ExitStack) -> dict[str, int]:
-        """Return descriptors of those that are files or folders still."""
+        """Return descriptors of those that are there still."""
         found = {}
         for path in paths:
             with suppress(PathMissingError, PathRefusedError):
-                found[path] = held.enter_context(self._folder.open(path)).fd
+                found[path] = held.enter_context(self._folder.found(path))
         return found
 
     def _of_name(self, name: str) -> Confined:

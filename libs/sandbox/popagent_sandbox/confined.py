@@ -168,7 +168,7 @@ class Confined:
             files = {name: in_memory(given, name, content) for name, content in plan.files.items()}
             options = plan.options(files)
             options = [*options, "--json-status-fd", str(tells), "--block-fd", str(released)]
-            listed = in_memory(given, "options", b"\0".join(option.encode() for option in options) + b"\0")
+            listed = in_memory(given, "options", b"\0".join(map(os.fsencode, options)) + b"\0")
             # Options in a file: nobody on this machine reads the environment in a list of processes.
             self._bubblewrap = subprocess.Popen(  # noqa: S603 - our own program, with a list of arguments
                 [plan.program, "--args", str(listed), "--", *_GATE, *plan.command],

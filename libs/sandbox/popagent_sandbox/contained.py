@@ -159,6 +159,21 @@ class ContainedFolder:
                 os.close(fd)
 
     @contextmanager
+    def found(self, path: str) -> Iterator[int]:
+        """Give a descriptor of what is at a path that was read from the disk, to name it and not to read it.
+
+        Raises:
+            PathRefusedError: It leaves the folder, or is denied.
+            PathMissingError: There is nothing any more.
+        """
+        with self._used():
+            fd, _ = self._resolve(tuple(path.split("/")), PEEK)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+
+    @contextmanager
     def descriptor(self) -> Iterator[int]:
         """Give the folder's own descriptor, for those who look at what agents never see."""
         with self._used():

@@ -37,14 +37,16 @@ def plan_for(
     hidden: Hidden,
     grant: Grant,
     limits: Limits,
+    pinned_fds: Mapping[str, int] | None = None,
     protected_fds: Mapping[str, int] | None = None,
     written: Mapping[str, bytes] | None = None,
 ) -> Plan:
     """Return what to start for `command` in the folder behind `workspace_fd`; descriptors stay the caller's.
 
-    The command finds the files of `written` under their absolute paths, and can only read what `protected_fds` names
-    by paths relative to the workspace.
+    The command finds the files of `written` under their absolute paths. By paths relative to the workspace it can only
+    read what `protected_fds` names, and not rename the folders of `pinned_fds`.
     """
+    pinned_fds = pinned_fds or {}
     protected_fds = protected_fds or {}
     placed = {**{path: text.encode() for path, text in bubblewrap.WRITTEN.items()}, **(written or {})}
 
@@ -52,6 +54,7 @@ def plan_for(
         room = bubblewrap.options(
             workspace_fd=workspace_fd,
             hidden=hidden,
+            pinned_fds=pinned_fds,
             protected_fds=protected_fds,
             grant=grant,
             limits=limits,
@@ -60,7 +63,15 @@ def plan_for(
         return [*room, "--seccomp", str(fds[_FILTER])]
 
     files = {**placed, _FILTER: filter_program()}
-    return Plan(program, options, command, files, (workspace_fd, *protected_fds.values()), workspace_fd, limits)
+    return Plan(
+        program,
+        options,
+        command,
+        files,
+        (workspace_fd, *pinned_fds.values(), *protected_fds.values()),
+        workspace_fd,
+        limits,
+    )
 
 
 def in_memory(held: ExitStack, name: str, content: bytes) -> int:

@@ -3,6 +3,7 @@
 from popagent_telemetry import metrics
 from popagent_telemetry.redaction import (
     REDACTED,
+    StreamRedactor,
     is_secret_name,
     redact,
     redact_value,
@@ -22,6 +23,7 @@ from popagent_telemetry.tracing import (
 
 __all__ = [
     "REDACTED",
+    "StreamRedactor",
     "Telemetry",
     "current_span",
     "current_trace_id",

@@ -1,130 +1,41 @@
-"""The one redaction: known values where they were resolved, patterns everywhere else (hostile input 35)."""
+"""The one redaction: known values where they were resolved, shapes everywhere else (hostile input 35)."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import functools
+import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
+import orjson
 import re2
+
+from popagent_telemetry.secret_shapes import (
+    LONGEST_PREFIX,
+    NAMES,
+    SHAPES,
+    NamedShape,
+    Shape,
+    Span,
+    private_keys,
+    unfinished_key,
+)
 
 REDACTED: Final = "[redacted]"
 
 # Shorter values would blank ordinary words.
 SHORTEST_SECRET: Final = 6
 DEEPEST: Final = 32
+# More than this of what is held back is looked at again only when it has grown by an eighth.
+LONG_HELD: Final = 2_000
 
-Replacement = str | Callable[[re.Match[str]], str]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A pattern that runs only where one of `markers` (lower case) occurs; every pattern takes linear time."""
-
-    markers: tuple[str, ...]
-    pattern: re.Pattern[str]
-    replacement: Replacement
-
-
-_NAMES: Final = (
-    r"(?:api[_.-]?key|access[_.-]?key|secret[_.-]?key|private[_.-]?key|signing[_.-]?key|encryption[_.-]?key|"
-    r"x-[a-z0-9-]{1,40}-key|passw(?:or)?d|passwd|passphrase|pwd|secret|token|credentials?)"
-)
-_ALONE: Final = re.compile(rf"(?:^|[_.-]|(?<=[a-z])(?=[A-Z])){_NAMES}s?$|^authorization$|cookie$", re.I)
-_HARMLESS_VALUE: Final = re.compile(r"[\d.,%]+|true|false|null|none|required|optional|string|str|missing", re.I)
-
-
-def _unless_harmless(match: re.Match[str]) -> str:
-    group = match.lastgroup or "bare"
-    if _HARMLESS_VALUE.fullmatch(match[group]):
-        return match[0]
-    start, end = match.span(group)
-    return match[0][: start - match.start()] + REDACTED + match[0][end - match.start() :]
-
-
-def _basic_credentials(match: re.Match[str]) -> str:
-    """Redact what decodes to `user:password`; "basic information" stays."""
-    text = match[2]
-    try:
-        decoded = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        return match[0]
-    return f"{match[1]}{REDACTED}" if b":" in decoded else match[0]
-
-
-_PRIVATE_KEY: Final = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)"
-_PRIVATE_KEY_BYTES: Final = re.compile(_PRIVATE_KEY.encode(), re.S)
-
-RULES: Final = (
-    Rule(("private key",), re.compile(_PRIVATE_KEY, re.S), REDACTED),
-    Rule(
-        ("authorization",),
-        re.compile(r"(?i)(authorization[\"']?\s{0,8}[:=]\s{0,8}[\"']?)(?:[a-z]{2,20} +)?[^\s\"',;]+"),
-        rf"\1{REDACTED}",
-    ),
-    Rule(("cookie",), re.compile(r"(?i)(cookie[\"']?\s{0,8}:\s{0,8}[\"']?)[^\r\n\"']+"), rf"\1{REDACTED}"),
-    Rule(("bearer",), re.compile(r"(?i)(\bbearer\s{1,8})[A-Za-z0-9._~+/=-]{8,}"), rf"\1{REDACTED}"),
-    Rule(("basic",), re.compile(r"(?i)(\bbasic\s{1,8})([A-Za-z0-9+/]{6,}={0,2})"), _basic_credentials),
-    Rule(("://",), re.compile(r"(://[^\s/@:\"'<>]*:)[^\s/\"'<>]+@"), rf"\1{REDACTED}@"),
-    Rule(("://",), re.compile(r"(://)[^\s/@:\"'<>]{20,}@"), rf"\1{REDACTED}@"),
-    Rule(("sk-",), re.compile(r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}"), f"sk-{REDACTED}"),
-    Rule(
-        ("eyj",),
-        re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"),
-        REDACTED,
-    ),
-    Rule(
-        (
-            "ghp_",
-            "gho_",
-            "ghu_",
-            "ghs_",
-            "ghr_",
-            "github_pat_",
-            "glpat-",
-            "npm_",
-            "hf_",
-            "nvapi-",
-            "pypi-",
-            "gsk_",
-            "xai-",
-        ),
-        re.compile(
-            r"(?<![A-Za-z0-9])(gh[pousr]_|github_pat_|glpat-|npm_|hf_|nvapi-|pypi-|gsk_|xai-)[A-Za-z0-9_-]{16,}"
-        ),
-        rf"\1{REDACTED}",
-    ),
-    Rule(("xox", "xapp-"), re.compile(r"\b(xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"), rf"\1-{REDACTED}"),
-    Rule(("akia", "asia"), re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), REDACTED),
-    Rule(("aiza",), re.compile(r"\bAIza[0-9A-Za-z_-]{30,}"), REDACTED),
-    Rule((":aa",), re.compile(r"\b[0-9]{8,12}:AA[A-Za-z0-9_-]{30,}"), REDACTED),  # Telegram bots
-    Rule(
-        ("hooks.slack.com/", "/webhooks/"),
-        re.compile(r"(hooks\.slack\.com/services/|/api/webhooks/[0-9]{1,24}/)[A-Za-z0-9/_-]{8,}"),
-        rf"\1{REDACTED}",
-    ),
-    Rule(
-        ("--pass", "--token", "--secret", "--api", "--pwd"),
-        re.compile(r"(?i)(--(?:[a-z]{1,20}-)?(?:password|passwd|pwd|token|secret|api-key)[ =]{1,4})(?!-)[^\s\"']{4,}"),
-        rf"\1{REDACTED}",
-    ),
-    Rule(
-        ("key", "passw", "pwd", "passphrase", "secret", "token", "credential"),
-        re.compile(
-            rf"(?i){_NAMES}[A-Za-z0-9_]{{0,40}}\\?[\"']?\s{{0,8}}(?:=>|:=|[:=])\s{{0,8}}"
-            r"(?:\\?[\"](?P<double>[^\"\\\r\n]+)|\\?['](?P<single>[^'\\\r\n]+)|(?P<bare>[^\s\"'\\,;&(){}\[\]<>]{4,}))"
-        ),
-        _unless_harmless,
-    ),
-)
+_ALONE: Final = re.compile(rf"(?:^|[_.-]|(?<=[a-z])(?=[A-Z])){NAMES}s?$|^authorization$|cookie$", re.I)
 
 # One linear pass that answers "no" for most long texts; forty substring searches would cost twenty times as much.
 _SUSPECT: Final = re2.compile(
-    "(?i)" + "|".join(sorted({re2.escape(marker) for rule in RULES for marker in rule.markers}))
+    "(?i)" + "|".join(sorted({re2.escape(marker) for shape in SHAPES for marker in shape.markers}))
 )
 LONG_TEXT: Final = 400
 # Of names up to this length it is remembered what they are.
@@ -134,26 +45,24 @@ _known: dict[str, str] = {}
 
 
 def register_secret(value: str | None, name: str = "secret") -> None:
-    """Make every later `redact` replace `value` by `[redacted:name]`; values under six characters are not taken."""
-    if value and len(value.strip()) >= SHORTEST_SECRET:
-        _known[value.strip()] = f"[redacted:{name}]"
-        _field.cache_clear()
+    """Make every later `redact` replace `value` by `[redacted:name]`; values under six characters are not taken.
+
+    So it is wherever the value stands as a part of JSON or of a URL.
+    """
+    text = (value or "").strip()
+    in_json = (orjson.dumps(text).decode()[1:-1], json.dumps(text)[1:-1])
+    for form in {text, *in_json, quote(text, safe=""), unquote(text)}:
+        if len(form) >= SHORTEST_SECRET:
+            _known[form] = f"[redacted:{name}]"
+            _field.cache_clear()
 
 
 def redact(text: str) -> str:
     """Return `text` without credentials: registered values, then keys, tokens, private keys, URL passwords."""
-    for value, label in tuple(_known.items()):
-        if value in text:
-            text = text.replace(value, label)
-    if len(text) > LONG_TEXT and _SUSPECT.search(text) is None:
-        return text
-    lowered = text.lower()
-    for rule in RULES:
-        for marker in rule.markers:
-            if marker in lowered:
-                text = rule.pattern.sub(rule.replacement, text)
-                break
-    return text
+    found = _registered(text) if _known else []
+    if len(text) <= LONG_TEXT or _SUSPECT.search(text) is not None:
+        found += _shaped(text, _suspected(text))
+    return _without(text, _merged(found), 0, len(text)) if found else text
 
 
 def without_private_keys(content: bytes) -> bytes:
@@ -163,8 +72,54 @@ def without_private_keys(content: bytes) -> bytes:
     """
     if b"PRIVATE KEY" not in content:
         return content
-    line = REDACTED.encode()
-    return _PRIVATE_KEY_BYTES.sub(lambda match: b"\n".join([line] * (match[0].count(b"\n") + 1)), content)
+    text = content.decode("latin-1")
+    pieces, done = [], 0
+    for start, end in private_keys(text):
+        pieces += [text[done:start], "\n".join([REDACTED] * (text.count("\n", start, end) + 1))]
+        done = end
+    return "".join([*pieces, text[done:]]).encode("latin-1")
+
+
+class StreamRedactor:
+    """Redacts a text that comes in pieces: what it returns, joined, is the text as `redact` would return it.
+
+    Only what may be, or become, a credential is held back until it is known.
+    """
+
+    def __init__(self) -> None:
+        self._seen = ""
+        self._held: list[str] = []
+        self._size = 0
+        self._look_again_at = 0
+
+    def feed(self, text: str) -> str:
+        """Return what of the text so far can be shown now."""
+        self._held.append(text)
+        self._size += len(text)
+        if self._size < self._look_again_at:
+            return ""
+        return self._released(at_end=False)
+
+    def end(self) -> str:
+        """Return the rest; the next piece begins another text."""
+        rest = self._released(at_end=True) if self._size else ""
+        self._seen = ""
+        return rest
+
+    def _released(self, *, at_end: bool) -> str:
+        text, begin = self._seen + "".join(self._held), len(self._seen)
+        shapes = _suspected(text) if _SUSPECT.search(text) is not None else []
+        hold = len(text) if at_end else max(begin, _settled(text, shapes))
+        found = _merged([*_registered(text), *_shaped(text, shapes)])
+        # What reaches over the end of what is shown now is decided later.
+        hold = next((start for start, end, _ in found if start < hold < end), hold)
+        shown = _without(text, found, begin, hold) if found else text[begin:hold]
+        # No shape goes on over the end of a line, but for a private key, of which all is held.
+        self._seen = text[max(0, hold - LONGEST_PREFIX, text.rfind("\n", 0, hold)) : hold]
+        self._held = [text[hold:]]
+        self._size = len(text) - hold
+        self._look_again_at = self._size + self._size // 8 if self._size > LONG_HELD else 0
+        return shown
 
 
 def is_secret_name(name: str) -> bool:
@@ -196,3 +151,76 @@ def _redacted_item(key: Any, item: Any, depth: int) -> tuple[Any, Any]:
         return key, redact_value(item, depth + 1)
     name, secret = _field(key) if len(key) <= LONGEST_NAME else (redact(key), is_secret_name(key))
     return name, REDACTED if secret and isinstance(item, str) and item else redact_value(item, depth + 1)
+
+
+Replaced = tuple[int, int, str]
+"""Where something stands, and what comes in its place."""
+
+
+def _suspected(text: str) -> list[Shape | NamedShape]:
+    lowered = text.lower()
+    return [shape for shape in SHAPES if any(marker in lowered for marker in shape.markers)]
+
+
+def _shaped(text: str, shapes: Iterable[Shape | NamedShape]) -> list[Replaced]:
+    spans: list[Span] = [span for shape in shapes for span in shape.spans(text)]
+    if "PRIVATE KEY" in text:
+        spans += private_keys(text)
+    return [(start, end, REDACTED) for start, end in spans]
+
+
+def _registered(text: str) -> list[Replaced]:
+    found = []
+    for value, label in _known.items():
+        at = text.find(value)
+        while at >= 0:
+            found.append((at, at + len(value), label))
+            at = text.find(value, at + len(value))
+    return found
+
+
+def _merged(found: list[Replaced]) -> list[Replaced]:
+    """Return them in order, those that overlap as one."""
+    if len(found) < 2:
+        return found
+    merged: list[Replaced] = []
+    for start, end, label in sorted(found, key=lambda each: (each[0], -each[1])):
+        if merged and start < merged[-1][1]:
+            begin, before, first = merged[-1]
+            merged[-1] = (begin, max(before, end), first)
+        else:
+            merged.append((start, end, label))
+    return merged
+
+
+def _without(text: str, found: list[Replaced], begin: int, end: int) -> str:
+    """Return `text[begin:end]` with what was found in it replaced."""
+    if not found:
+        return text[begin:end]
+    pieces = []
+    for start, stop, label in found:
+        if stop <= begin or start >= end:
+            continue
+        pieces += [text[begin:start], label]
+        begin = stop
+    return "".join([*pieces, text[begin:end]])
+
+
+def _settled(text: str, shapes: Iterable[Shape | NamedShape]) -> int:
+    """Return up to where nothing that follows can change what is a credential."""
+    settled = min((_registered_begins(text, value) for value in _known), default=len(text))
+    for shape in shapes:
+        settled = min(settled, _or_end(shape.unfinished(text), text))
+    return min(settled, _or_end(unfinished_key(text), text)) if "PRIVATE KEY" in text else settled
+
+
+def _or_end(place: int | None, text: str) -> int:
+    return len(text) if place is None else place
+
+
+def _registered_begins(text: str, value: str) -> int:
+    """Return where the end of `text` is the beginning of `value`, else the end."""
+    at = text.find(value[0], max(0, len(text) - len(value) + 1))
+    while at >= 0 and not value.startswith(text[at:]):
+        at = text.find(value[0], at + 1)
+    return len(text) if at < 0 else at

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
 import base64
+import json
 from time import perf_counter
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from popagent_telemetry import REDACTED, is_secret_name, redact, redact_value, redaction, register_secret
+from popagent_telemetry import (
+    REDACTED,
+    StreamRedactor,
+    is_secret_name,
+    redact,
+    redact_value,
+    redaction,
+    register_secret,
+)
 
 BASIC = base64.b64encode(b"user:canary-pass").decode()
 KEY_BLOCK = "-----BEGIN OPENSSH PRIVATE KEY-----\nCANARYcanaryCANARY\nmore\n-----END OPENSSH PRIVATE KEY-----"
@@ -72,10 +82,104 @@ def test_no_credential_survives_in_any_of_its_forms(text: str, canary: str) -> N
         "mail me at someone@example.org",
         '{"password": null, "token": true}',
         "risk-assessment of a desk-bound job",
+        "token_count = 5",
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        "id 0190f5e1-7b3c-7c59-a3f0-6c1f2d9f0a11",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        "Enter your password: it must have eight characters.",
+        'token = os.environ["TOKEN"]',
+        "self._token = make_token(request)",
+        "connect(user, password=password, timeout=5)",
+        "password: SecretStr | None = None",
+        'throw new Error("password: too short")',
+        '<input type="password" name="password" autocomplete="current-password" />',
+        'MISSING_TOKEN = "There is no token of this name."',
+        "PASSWORD=${POSTGRES_PASSWORD:?set it}",
+        'dsn = f"postgresql://{user}:{password}@{host}/db"',
+        "Authorization: see the documentation",
+        "authorization = request.headers.get(name)",
+        "the cookie: nobody sets one",
+        "Bearer authentication is used",
+        "class sk-fading-circle, npm_config_registry_address",
+        "-----BEGIN PRIVATE KEY----- is how such a file begins, and what follows is its text.",
+        "--password takes a word, --token the text of a file",
+        "Token::Identifier2 == token==other",
+        "credentials: ./config/credentials2.json",
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
     assert redact(text) == text
+
+
+def streamed(pieces: list[str]) -> str:
+    redactor = StreamRedactor()
+    return "".join([*(redactor.feed(piece) for piece in pieces), redactor.end()])
+
+
+@pytest.mark.parametrize(("text", "canary"), CANARIES)
+@pytest.mark.parametrize("behind", ["", " and after", "\nmore", ", y"])
+def test_a_credential_in_pieces_is_not_shown_either_and_the_text_is_the_same(
+    text: str, canary: str, behind: str
+) -> None:
+    text = f"A line before.\nWords before it: {text}{behind}"
+    whole = redact(text)
+
+    assert streamed(list(text)) == whole
+    for cut in range(len(text) - len(behind), 0, -3):
+        assert streamed([text[:cut], text[cut:]]) == whole
+    assert canary not in whole
+
+
+@given(
+    st.lists(st.sampled_from([text for text, _ in CANARIES] + ["token", "=", " ", "\n", '"', "x"]), max_size=6),
+    st.data(),
+)
+def test_a_stream_gives_what_the_whole_text_gives(parts: list[str], data: st.DataObject) -> None:
+    text, pieces = "".join(parts), []
+    while text:
+        size = data.draw(st.integers(1, 12))
+        pieces.append(text[:size])
+        text = text[size:]
+
+    assert streamed(pieces) == redact("".join(pieces))
+
+
+def test_words_are_not_held_back_until_the_next_one() -> None:
+    redactor = StreamRedactor()
+
+    assert [redactor.feed(piece) for piece in ("Good", " morn", "ing, the ", "token", " is")] == [
+        "Good",
+        " morn",
+        "ing, the ",
+        "token",
+        " is",
+    ]
+
+
+def test_half_of_a_registered_value_waits_for_the_other_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_known", {})
+    register_secret("tr0ub4dor", "mail")
+    register_secret("tr0ub4dor-and-3", "other")
+    redactor = StreamRedactor()
+
+    shown = [redactor.feed(piece) for piece in ("It is tr0u", "b4dor", "-an", "d so on; tr0u", "ble, tr0ub4dor-and-3")]
+
+    assert shown == ["It is ", "", "", "[redacted:mail]-and so on; ", "tr0uble, [redacted:other]"]
+
+
+@pytest.mark.parametrize("value", ['quo"te\\slash ü', "a/b+c=d?e", "p%40ss%2Fword"])
+def test_a_registered_value_is_found_in_json_and_in_a_url(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_known", {})
+    register_secret(value, "x")
+
+    for form in (
+        value,
+        json.dumps({"a": value}),
+        json.dumps(value, ensure_ascii=False),
+        quote(value, safe=""),
+        unquote(value),
+    ):
+        assert "redacted:x" in redact(form), form
 
 
 def test_a_registered_value_is_replaced_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,8 +223,10 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
 
     started = perf_counter()
     redact(text)
+    pieces = [text[at : at + 200] for at in range(0, len(text), 200)]
+    streamed(pieces)
 
-    assert perf_counter() - started < 2
+    assert perf_counter() - started < 5
 
 
 @given(st.text(max_size=300), st.sampled_from(CANARIES))

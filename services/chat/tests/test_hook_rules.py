@@ -39,6 +39,15 @@ def test_a_url_of_an_allowed_origin_is_accepted(url: str) -> None:
         *("http://localhost:9000/", "http://2130706433:9000/", "http://127.1:9000/", "https://guard.example.com/a b"),
         *("https://guard.example.com\\@evil.org/", "https://guard.example.com:0/", "https://gu\u0430rd.example.com/"),
         *("https://u:p@guard.example.com/", "https://guard.example.com/\nHost: evil.org", "http://:9000/"),
+        *("http://0177.0.0.1:9000/", "http://0x7f.0.0.1:9000/", "http://0x7f000001:9000/", "http://017700000001:9000/"),
+        *("http://[::ffff:127.0.0.1]:9000/", "http://[::ffff:7f00:1]:9000/", "http://[0:0:0:0:0:0:0:1]:9000/"),
+        *(
+            "http://[::1%25lo]:9000/",
+            "http://[::ffff:a9fe:a9fe]/",
+            "http://169.254.169.254/",
+            "http://127\u30020.0.1:9000/",
+        ),
+        *("data:,x", "http://127.0.0.1:9000%2f@evil.org/", "http://[127.0.0.1]:9000/", "http:///127.0.0.1:9000/"),
         *("https://guard.example.com:99999/", "gopher://127.0.0.1:9000/", "http://127.0.0.1:9000\t/"),
     ],
 )

@@ -388,9 +388,10 @@ async def test_a_page_stays_below_a_megabyte_however_large_the_messages_are(
     model.models = ModelList(fields={"context_length": 10_000_000})
     session = new_id()
     for _ in range(2):
-        model.script(Reply(text=character * (length // 3), chunks=3))
+        model.script(Reply(text="Once" + character * (length // 3), chunks=3))
         await door.say(character * (length // 10), session)
-    model.script(Reply(text=character * length, chunks=4))
+    book = "Once" + character * length
+    model.script(Reply(text=book, chunks=4))
     turn = await door.say("write a book", session)
 
     sizes, cursor = [], None
@@ -406,7 +407,7 @@ async def test_a_page_stays_below_a_megabyte_however_large_the_messages_are(
     newest = (await door.ask(GetSession(session_id=session, limit=1))).messages[0]
     assert "more characters are stored]" in newest["parts"][1]["text"]
     stored = await pool.fetchval("select parts from messages where id = $1", turn.view.message_id)
-    assert stored[1]["text"] == turn.text == character * length
+    assert stored[1]["text"] == turn.text == book
     joined = await door.join(session, turn.view.turn_id)
     assert joined.message == turn.message
 

@@ -115,6 +115,8 @@ async def test_whatever_a_person_saves_of_a_learned_skill_makes_it_their_own(
 
     edited = await edit(door, learned, **changes)
 
+    [*_, event] = await told(pool, skill)
+    assert "evolutionManaged" in event["changed"]
     assert (learned.evolution_managed, edited.evolution_managed, edited.revision) == (True, False, 1)
     for shape in (SkillFields, SkillPatch):
         assert not {"evolution_managed", "agent_id", "id"} & set(shape.model_fields)

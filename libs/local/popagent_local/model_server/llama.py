@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 KEY_VARIABLE: Final = "POPAGENT_LLAMA_KEY"
 # Tokens read between two looks at whether the client is still there.
 BATCH_TOKENS: Final = 128
+HUGE_PAGES: Final = "glibc.malloc.hugetlb=1"
 # Earlier conversations whose prompt need not be read again.
 PROMPT_CACHE_MIB: Final = 512
 
@@ -51,7 +52,7 @@ class LlamaProcess:
         command += ["--alias", self.alias, "--context", str(self.context)]
         command += ["--threads", str(self.threads), "--prompt-threads", str(self.prompt_threads)]
         # Threads that wait for each other by spinning are a tenth as fast beside other work; these sleep.
-        env = {**os.environ, KEY_VARIABLE: self.key, "OMP_WAIT_POLICY": "passive"}
+        env = {**os.environ, KEY_VARIABLE: self.key, "OMP_WAIT_POLICY": "passive", **huge_pages()}
         pipe = asyncio.subprocess.PIPE
         self.process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, env=env)
         assert self.process.stdout is not None
@@ -73,6 +74,12 @@ class LlamaProcess:
             await self.process.wait()
 
 
+def huge_pages() -> dict[str, str]:
+    """Return the order to glibc to ask for huge pages: each word written walks through a gigabyte of weights."""
+    given = os.environ.get("GLIBC_TUNABLES")
+    return {"GLIBC_TUNABLES": f"{given}:{HUGE_PAGES}" if given else HUGE_PAGES}
+
+
 def main() -> None:
     """Load the model, tell the address, and stay until the parent closes our standard input."""
     parser = argparse.ArgumentParser(prog="popagent_local.model_server.llama")
@@ -90,6 +97,8 @@ def main() -> None:
     params = xllamacpp.CommonParams()
     params.model.path = options.model
     params.model_alias = [options.alias]
+    # Most weights are laid out anew for this processor; a mapped file would stay in memory beside them.
+    params.load_mode = xllamacpp.llama_load_mode.LLAMA_LOAD_MODE_NONE
     params.n_ctx = options.context
     params.n_parallel = 1
     params.n_batch = BATCH_TOKENS

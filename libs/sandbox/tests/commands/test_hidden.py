@@ -9,7 +9,8 @@ import pytest
 
 from libs.sandbox.tests.commands.processes import printed
 from popagent_sandbox.commands import Commands
-from popagent_sandbox.hidden import TooMuchToHideError
+from popagent_sandbox.contained import ContainedFolder
+from popagent_sandbox.hidden import HiddenPaths, TooMuchToHideError
 
 
 async def test_credentials_and_the_repositorys_storage_are_covered(workspace: Path, commands: Commands) -> None:
@@ -85,6 +86,111 @@ async def test_credentials_that_came_later_are_covered_from_the_next_command_on(
     (workspace / "sub" / "id_rsa").write_text("canary")
 
     assert "Permission denied" in await printed(commands, "cat sub/id_rsa")
+
+
+def with_secret(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / ".env").write_text("canary")
+    return folder
+
+
+async def test_a_credential_is_not_found_by_carrying_it_deeper_than_a_path_can_name(
+    workspace: Path, commands: Commands
+) -> None:
+    with_secret(workspace / "sub")
+    down = "for n in $(seq 30); do cd -P $name; done 2>/dev/null; cat sub/.env .env; cd /workspace; ls"
+
+    text = await printed(
+        commands,
+        f"name={'d' * 200}; for n in $(seq 30); do mkdir $name; cd -P $name; done; mv /workspace/sub .; cat sub/.env",
+    )
+    text += await printed(commands, f"name={'d' * 200}; {down}")
+
+    assert "canary" not in text
+    assert text.endswith(f"{'d' * 200}\n")
+
+
+async def test_a_credential_is_not_found_by_exchanging_folders_and_their_times(
+    workspace: Path, commands: Commands
+) -> None:
+    for number, folder in enumerate((with_secret(workspace / "one"), workspace / "two")):
+        folder.mkdir(exist_ok=True)
+        os.utime(folder, (number + 1, number + 1))
+    os.utime(workspace, (1, 1))
+
+    await commands.run(":")
+    text = await printed(
+        commands, "mv one three; mv two one; mv three two; touch -d @1 one .; touch -d @2 two; touch -d @1 ."
+    )
+    text += await printed(commands, "cat one/.env two/.env")
+
+    assert "canary" not in text
+    assert "Permission denied" in text
+
+
+async def test_a_credential_that_its_folder_tells_is_not_found_by_renaming_the_folder(
+    workspace: Path, commands: Commands
+) -> None:
+    for path in (".docker/config.json", "sub/.cargo/credentials.toml", ".config/gh/hosts.yml"):
+        (workspace / path).parent.mkdir(parents=True)
+        (workspace / path).write_text("canary")
+    (workspace / ".github").mkdir()
+    (workspace / ".github" / "copilot-instructions.md").write_text("as it was")
+
+    text = await printed(
+        commands,
+        "mv .docker a; mv sub/.cargo sub/b; mv .config c; mv sub d; mv d/.cargo d/b; mv .github e; touch .docker/new",
+    )
+    text += await printed(
+        commands,
+        "cat a/* b/* c/gh/* d/b/* */*; echo changed > e/copilot-instructions.md; ls -A; ls .docker",
+    )
+
+    assert "canary" not in text
+    assert text.count("Device or resource busy") == 5
+    assert text.endswith(".config\n.docker\n.github\nd\nconfig.json\nnew\n")
+    assert (workspace / ".github" / "copilot-instructions.md").read_text() == "as it was"
+
+
+async def test_what_is_protected_is_so_in_folders_of_any_name(workspace: Path, commands: Commands) -> None:
+    for name in ("a\nb", os.fsdecode(b"\xff"), "\u200b", "-x"):
+        (workspace / name).mkdir()
+        (workspace / name / "AGENTS.md").write_text("as it was")
+
+    await commands.run('for file in */AGENTS.md; do echo changed > "./$file"; rm -f "./$file"; done; exit 0')
+
+    assert [path.read_text() for path in workspace.glob("*/AGENTS.md")] == ["as it was"] * 4
+
+
+async def test_names_that_are_no_text_are_covered_too(workspace: Path, commands: Commands) -> None:
+    with_secret(workspace / os.fsdecode(b"\xff\xfe"))
+    (workspace / os.fsdecode(b"\xff") / ".git").mkdir(parents=True)
+
+    text = await printed(commands, "cat */.env; ls -d */")
+
+    assert "canary" not in text
+    assert "Permission denied" in text
+
+
+def test_a_folder_that_cannot_be_looked_into_is_covered_whole(workspace: Path, folder: ContainedFolder) -> None:
+    # Its owner, who runs the command as well, could open it again.
+    for mode in (0o000, 0o300, 0o600):
+        with_secret(workspace / f"closed{mode:o}").chmod(mode)
+    workspace.chmod(0o777)
+    for above in workspace.parents[:2]:
+        above.chmod(above.stat().st_mode | 0o111)
+    account = os.geteuid()
+    try:
+        if account == 0:
+            for closed in workspace.iterdir():
+                os.chown(closed, 65534, 65534)
+            os.seteuid(65534)
+        hidden = HiddenPaths(folder).look()
+    finally:
+        os.seteuid(account)
+
+    assert sorted(hidden.folders) == ["closed0", "closed300", "closed600"]
+    assert hidden.files == ()
 
 
 async def test_a_workspace_with_too_much_to_cover_is_refused(workspace: Path, commands: Commands) -> None:

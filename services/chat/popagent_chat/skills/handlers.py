@@ -25,7 +25,6 @@ from popagent_proto.chat.skills import (
     SkillDeleted,
     SkillFields,
     SkillList,
-    SkillPatch,
     SkillView,
     UpdateSkill,
 )
@@ -108,7 +107,8 @@ async def update_skill(deps: ChatDeps, command: UpdateSkill) -> SkillView:
             await _check_name(conn, command.agent_id, fields.name)
         await _check_size(conn, command.agent_id, stored.id, fields)
         await store.UPDATE.run(conn, stored.id, stored.agent_id, *store.columns_of(fields))
-        return await _told(deps, conn, stored.id, changes)
+        ours_no_more = ["evolution_managed"] if stored.evolution_managed else []
+        return await _told(deps, conn, stored.id, [*changes, *ours_no_more])
 
 
 @handlers.answers(DeleteSkill)
@@ -180,7 +180,7 @@ async def _told(deps: ChatDeps, conn: Connection, skill_id: str, names: Iterable
         agent_id=skill.agent_id,
         name=skill.name,
         enabled=skill.enabled,
-        changed=sorted(wire_name(SkillPatch, name) for name in names),
+        changed=sorted(wire_name(SkillView, name) for name in names),
     )
     await deps.outbox.add(conn, event)
     return skill

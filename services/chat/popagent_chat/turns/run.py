@@ -9,13 +9,14 @@ from typing import Final
 from opentelemetry.trace import Span
 
 from popagent_agent.delegation import Delegates, Specialists
-from popagent_agent.loop import AgentRun, TurnResult, run_turn
+from popagent_agent.loop import TurnResult, run_turn
 from popagent_agent.stopping import StoppedError, StopSignal
 from popagent_chat.deps import RunDeps
 from popagent_chat.hooks.store import IS_FIRST_TURN
 from popagent_chat.threads.words import said
 from popagent_chat.turns import store
 from popagent_chat.turns.closing import BROKEN, STOPPED, Ending, failed, interrupted, stopped
+from popagent_chat.turns.composing import agent_run
 from popagent_chat.turns.context import TurnContext, snapshot
 from popagent_chat.turns.delegates import DelegateThreads
 from popagent_chat.turns.ending import end_turn
@@ -107,13 +108,7 @@ async def _loop(
         threads=DelegateThreads(deps.pool, lease),
     )
     return await run_turn(
-        AgentRun(
-            context=context.run,
-            message_id=lease.row.assistant_message_id,
-            history=context.history,
-            message=context.message,
-            max_steps=context.run.settings.supervisor_max_steps,
-        ),
+        agent_run(context, lease.row.assistant_message_id),
         model=context.model,
         tools=tools_of(context.run.agent),
         intents=intents,

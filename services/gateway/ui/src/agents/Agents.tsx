@@ -2,6 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Redirect } from "wouter";
 import type { AgentFinding, AgentView } from "../contracts";
 import { Loading } from "../settings/Loading";
+import { Skills } from "../skills/Skills";
+import { useDrafts as useSkillDrafts } from "../skills/draftStore";
 import { Icon } from "../ui/Icon";
 import { PHONE, useMedia } from "../ui/media";
 import { useTitle } from "../ui/useTitle";
@@ -9,19 +11,24 @@ import { plural } from "../ui/words";
 import { Company } from "./Company";
 import { Editor } from "./Editor";
 import { useDrafts } from "./draftStore";
+import { initials } from "./labels";
 import { ORCHESTRATOR, agentHealthQuery, agentsQuery } from "./queries";
 import "../settings/settings.css";
 import "./agents.css";
 
 const COMPANY = "company";
+const SKILLS = "skills";
 
-/** Who the agents are; `place` is what stands in the address after /agents: an agent's id, or the company. */
-export default function Agents({ place }: { place: string | null }) {
+/**
+ * Who the agents are. In the address after /agents stands an agent's id, or the company; behind that `skills`, and the id
+ * of one of them.
+ */
+export default function Agents({ place, part, item }: { place: string | null; part: string | null; item: string | null }) {
   const isPhone = useMedia(PHONE);
   const agents = useQuery(agentsQuery);
   const health = useQuery(agentHealthQuery);
   const shown = agents.data?.items.find((agent) => agent.id === place);
-  useTitle(shown ? `${shown.name}, Agents` : place === COMPANY ? "Company" : "Agents");
+  useTitle(shown ? `${part === SKILLS ? "Skills of " : ""}${shown.name}, Agents` : place === COMPANY ? "Company" : "Agents");
   if (place === null && !isPhone) return <Redirect to={`/agents/${ORCHESTRATOR}`} replace />;
 
   const findings = health.data?.findings ?? [];
@@ -55,16 +62,27 @@ export default function Agents({ place }: { place: string | null }) {
       <div className="pane not-phone">{list}</div>
       <main className="main settings">
         <header className="bar">
-          <Link href="/agents" className="btn plain square only-phone" aria-label="All agents">
-            <Icon name="left" />
-          </Link>
+          {shown && item !== null ? (
+            <Link href={`/agents/${shown.id}/${SKILLS}`} className="btn plain square" aria-label={`All skills of ${shown.name}`}>
+              <Icon name="left" />
+            </Link>
+          ) : (
+            <Link href="/agents" className="btn plain square only-phone" aria-label="All agents">
+              <Icon name="left" />
+            </Link>
+          )}
           <h1 className="cut">{place === COMPANY ? "Company" : (shown?.name ?? "Agent")}</h1>
-          {shown && <span className="chip mono">{shown.id}</span>}
+          {shown && <span className="chip mono not-phone">{shown.id}</span>}
+          {shown && <Parts agent={shown} part={part} />}
         </header>
         {place === COMPANY ? (
           <Company />
+        ) : shown && part === SKILLS ? (
+          <Skills key={shown.id} agent={shown} item={item} findings={findings.filter((each) => each.agentId === shown.id)} />
+        ) : shown && part !== null ? (
+          <Redirect to={`/agents/${shown.id}`} replace />
         ) : shown && agents.data ? (
-          <Editor key={shown.id} stored={shown} tools={agents.data.tools} findings={findings.filter((each) => each.agentId === shown.id)} />
+          <Editor key={shown.id} stored={shown} tools={agents.data.tools} findings={findings.filter((each) => each.agentId === shown.id && each.skillId === null)} />
         ) : (
           <Loading query={agents} what="the agent">
             {() => (
@@ -82,8 +100,23 @@ export default function Agents({ place }: { place: string | null }) {
   );
 }
 
+/** What there is of an agent. */
+function Parts({ agent, part }: { agent: AgentView; part: string | null }) {
+  const here = (is: boolean) => (is ? { "aria-current": "page" as const } : {});
+  return (
+    <nav className="segments end" aria-label={`Parts of ${agent.name}`}>
+      <Link href={`/agents/${agent.id}`} {...here(part === null)}>
+        Profile
+      </Link>
+      <Link href={`/agents/${agent.id}/${SKILLS}`} {...here(part === SKILLS)}>
+        Skills
+      </Link>
+    </nav>
+  );
+}
+
 function Row({ agent, isHere, findings }: { agent: AgentView; isHere: boolean; findings: AgentFinding[] }) {
-  const isUnsaved = useDrafts()[agent.id] !== undefined;
+  const isUnsaved = [useDrafts()[agent.id] !== undefined, ...Object.keys(useSkillDrafts()).map((id) => id.startsWith(`${agent.id}/`))].includes(true);
   const faults = findings.filter((each) => each.severity === "fault").length;
   return (
     <li>
@@ -113,12 +146,6 @@ function about(agent: AgentView): string {
   if (agent.id === ORCHESTRATOR) return "talks to you";
   if (!agent.delegable) return "not to be delegated to";
   return { none: "sees no files", "read-only": "reads files", "read-write": "reads and writes files" }[agent.workspaceAccess];
-}
-
-function initials(name: string): string {
-  const words = name.trim().split(/\s+/);
-  const [first = "", second = ""] = words.length > 1 ? words.map((word) => [...word][0] ?? "") : [...(words[0] ?? "")];
-  return first.toUpperCase() + second.toLowerCase();
 }
 
 /** What the check of all profiles found, and how to make it again. */

@@ -1,7 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
+import type { CompanyView } from "../contracts";
 import { Loading } from "../settings/Loading";
-import { companyQuery } from "./queries";
+import { Icon } from "../ui/Icon";
+import { initials } from "./labels";
+import { ORCHESTRATOR, companyQuery } from "./queries";
+
+type CompanyMember = CompanyView["departments"][number]["members"][number];
 
 /** The roster by department; who is an agent leads to its profile. */
 export function Company() {
@@ -19,11 +24,7 @@ export function Company() {
                 <ul className="card members">
                   {members.map((member) => (
                     <li key={member.id}>
-                      <span className="section-name">
-                        <span>{member.isAgent ? <Link href={`/agents/${member.id}`} className="link">{member.name}</Link> : member.name}</span>
-                        <span className="xs dim">{member.title}</span>
-                      </span>
-                      {member.isAgent && <span className={`chip ${member.delegable ? "live" : ""}`}>{member.delegable ? "can be delegated to" : "agent"}</span>}
+                      <Member member={member} />
                     </li>
                   ))}
                 </ul>
@@ -33,5 +34,28 @@ export function Company() {
         </Loading>
       </div>
     </div>
+  );
+}
+
+/** Who is an agent leads to its profile by the whole of its row. */
+function Member({ member: { id, name, title, isAgent, delegable } }: { member: CompanyMember }) {
+  const about = (
+    <>
+      <span className="monogram" aria-hidden="true">
+        {initials(name)}
+      </span>
+      <span className="section-name">
+        <span className={isAgent ? "strong" : ""}>{name}</span>
+        {title !== name && <span className="xs dim">{title}</span>}
+      </span>
+      {isAgent && <span className={`chip end ${delegable ? "live" : ""}`}>{delegable ? "can be delegated to" : id === ORCHESTRATOR ? "talks to you" : "agent"}</span>}
+    </>
+  );
+  if (!isAgent) return <span className="member">{about}</span>;
+  return (
+    <Link href={`/agents/${id}`} className="member">
+      {about}
+      <Icon name="right" className="faint" />
+    </Link>
   );
 }

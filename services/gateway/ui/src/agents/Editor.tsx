@@ -5,15 +5,15 @@ import { modelsQuery } from "../app/queries";
 import type { AgentFinding, AgentPatch, AgentView, ToolView } from "../contracts";
 import { FieldRow } from "../editing/FieldRow";
 import { SaveBar } from "../editing/SaveBar";
+import { Unsaved } from "../editing/Unsaved";
 import { Icon } from "../ui/Icon";
 import { Segments } from "../ui/Segments";
 import { say } from "../ui/toasts";
 import { exactly } from "../ui/words";
 import { ToolPicks } from "./ToolPicks";
-import { Unsaved } from "./Unsaved";
 import { type Draft, type Field, LONGEST, type Value, afterSave, changes, conflicts, errors, keepMine, patchOf, put, shown, without } from "./draft";
 import { setDraft, useDraft } from "./draftStore";
-import { ACCESS, ALLOWED, LABELS, inWords } from "./labels";
+import { ACCESS, ALLOWED, LABELS, changesOf, inWords } from "./labels";
 import { ORCHESTRATOR, keepAgent } from "./queries";
 
 interface Form {
@@ -44,7 +44,7 @@ export function Editor({ stored, tools, findings }: { stored: AgentView; tools: 
               <Finding key={`${finding.code} ${finding.message}`} finding={finding} />
             ))}
             <TextField form={form} field="name" value={agent.name} />
-            <TextField form={form} field="delegationDescription" value={agent.delegationDescription} rows={2} hint="Read by the orchestrator." />
+            <TextField form={form} field="delegationDescription" value={agent.delegationDescription} rows={3} hint="Read by the orchestrator." />
             <TextField form={form} field="instructions" value={agent.instructions} rows={14} hint="The whole of its guidance, in the prompt of every run." />
             <div className="two">
               <Choice form={form} field="workspaceAccess" value={agent.workspaceAccess} choices={ACCESS} />
@@ -60,7 +60,7 @@ export function Editor({ stored, tools, findings }: { stored: AgentView; tools: 
               {stored.revision === 0 ? "As it came with popagent" : `Revision ${stored.revision}, saved ${exactly(stored.updatedAt)}`}
             </p>
           </div>
-          <Unsaved stored={stored} draft={draft} />
+          <Unsaved changes={changesOf(stored, draft)} note="Applies to the next run. Runs in progress keep what they began with." />
         </div>
       </div>
       <SaveBar

@@ -1,4 +1,6 @@
-import type { Field, Value } from "./draft";
+import type { AgentView } from "../contracts";
+import type { Change } from "../editing/Unsaved";
+import { type Draft, type Field, type Value, changes } from "./draft";
 
 export const LABELS: Record<Field, string> = {
   name: "Name",
@@ -21,4 +23,25 @@ export function inWords(field: Field, value: Value): string {
   if (Array.isArray(value)) return value.join(", ") || "none";
   if (typeof value === "boolean") return value ? ALLOWED.true : ALLOWED.false;
   return field === "workspaceAccess" ? ACCESS[value as keyof typeof ACCESS] : value;
+}
+
+const TEXTS: readonly Field[] = ["instructions", "delegationDescription"];
+
+/** What saving would change, in the order of the form. */
+export function changesOf(stored: AgentView, draft: Draft): Change[] {
+  return changes(draft, stored).map((field) => {
+    const values = [stored[field], draft[field]?.value ?? null];
+    const kind = TEXTS.includes(field) ? "text" : field === "tools" ? "list" : "value";
+    const [before = "", after = ""] = values.map((value) =>
+      kind === "text" ? String(value) : Array.isArray(value) ? value.join("\n") : inWords(field, value),
+    );
+    return { key: field, label: LABELS[field], kind, before, after };
+  });
+}
+
+/** Two letters that stand for a name. */
+export function initials(name: string): string {
+  const words = name.trim().split(/\s+/);
+  const [first = "", second = ""] = words.length > 1 ? words.map((word) => [...word][0] ?? "") : [...(words[0] ?? "")];
+  return first.toUpperCase() + second.toLowerCase();
 }

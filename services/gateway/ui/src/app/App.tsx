@@ -24,7 +24,9 @@ export function App() {
                   <Redirect to="/chat" replace />
                 </Route>
                 <Route path="/chat/:id?">{({ id }) => <ChatScreen id={id ?? null} />}</Route>
-                <Route path="/agents/:place?">{({ place }) => <Agents place={place ?? null} />}</Route>
+                <Route path="/agents/:place?/:part?/:item?">
+                  {({ place, part, item }) => <Agents place={place ?? null} part={part ?? null} item={item ?? null} />}
+                </Route>
                 <Route path="/observe/*?">
                   <Observe />
                 </Route>

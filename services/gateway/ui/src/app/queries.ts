@@ -11,6 +11,7 @@ import type {
   SuiteHealthView,
   WorkspaceList,
 } from "../contracts";
+import { noteJob } from "./jobs";
 
 /** Which chats a list shows. */
 export interface SessionFilter {
@@ -133,12 +134,20 @@ export function follow(heard: Heard): void {
       case "workspaces-deleted":
         void client.invalidateQueries({ queryKey: workspacesQuery.queryKey });
         break;
+      case "jobs-changed":
+        noteJob(client, heard.event.job);
+        break;
       case "agents-changed":
         void client.invalidateQueries({ queryKey: [AGENTS] });
         break;
       case "hooks-changed":
       case "hooks-deleted":
         void client.invalidateQueries({ queryKey: [HOOKS] });
+        break;
+      case "skills-changed":
+      case "skills-deleted":
+        void client.invalidateQueries({ queryKey: [AGENTS, "skills", heard.event.agentId] });
+        void client.invalidateQueries({ queryKey: [AGENTS, "health"] });
         break;
       case "settings-agent-runtime":
         client.setQueryData(settingsQuery.queryKey, heard.event.settings);

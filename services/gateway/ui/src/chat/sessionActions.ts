@@ -3,6 +3,7 @@ import { client, drop, leaving, nameOf, place, summaryOf } from "../app/queries"
 import type { SessionSummary, SessionView } from "../contracts";
 import { deleteSoon } from "../editing/deleteSoon";
 import { attempt } from "../ui/attempt";
+import { saveFile } from "../ui/saveFile";
 import { say } from "../ui/toasts";
 import { forgetChat } from "./drafts";
 import { lastChat, setLastChat } from "./lastChat";
@@ -48,10 +49,5 @@ export async function download(session: SessionSummary, format: "markdown" | "js
   const disposition = response.headers.get("content-disposition") ?? "";
   const encoded = /filename\*=UTF-8''([^;]+)/i.exec(disposition)?.[1];
   const plain = /filename="([^"]+)"/i.exec(disposition)?.[1];
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await response.blob());
-  link.download = encoded ? decodeURIComponent(encoded) : (plain ?? `chat.${format === "json" ? "json" : "md"}`);
-  link.click();
-  // Firefox reads it a moment later.
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  saveFile(await response.blob(), encoded ? decodeURIComponent(encoded) : (plain ?? `chat.${format === "json" ? "json" : "md"}`));
 }

@@ -1,9 +1,8 @@
-import { useMutation } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { ApiError, api } from "../api/client";
 import type { HookList, HookView } from "../contracts";
+import { Switch } from "../editing/Switch";
 import { Icon } from "../ui/Icon";
-import { say } from "../ui/toasts";
 import { visible } from "../ui/visible";
 import { Explained } from "./Explained";
 import { useDrafts } from "./draftStore";
@@ -81,7 +80,7 @@ function Row({ hook }: { hook: HookView }) {
           </span>
         </span>
       </Link>
-      <Switch hook={hook} />
+      <Switch name={hook.name} isOn={hook.enabled} turn={(on) => turn(hook, on)} />
     </li>
   );
 }
@@ -90,35 +89,13 @@ export function whereOf(hook: HookView): string {
   return visible(hook.kind === "http" ? hook.url : hook.argv.join(" "));
 }
 
-/** Turned on and off at once, whatever else of the hook was changed meanwhile. */
-function Switch({ hook }: { hook: HookView }) {
-  const turn = useMutation({
-    mutationFn: async (enabled: boolean) => {
-      const change = (revision: number) => api.patch<HookView>(`/api/hooks/${hook.id}`, { revision, enabled });
-      try {
-        return await change(hook.revision);
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.code !== "revision_conflict") throw error;
-        return change((error.body["hook"] as HookView).revision);
-      }
-    },
-    onSuccess: keepHook,
-    onError: (error) => say(`“${hook.name}” could not be turned ${hook.enabled ? "off" : "on"}: ${error.message}`),
-  });
-  const isOn = turn.isPending ? turn.variables : hook.enabled;
-  return (
-    <label className="check">
-      <input
-        type="checkbox"
-        role="switch"
-        checked={isOn}
-        aria-label={`“${hook.name}” is in use`}
-        // Not disabled meanwhile: it would lose the focus.
-        onChange={(event) => !turn.isPending && turn.mutate(event.target.checked)}
-      />
-      <span className="small" aria-hidden="true">
-        {isOn ? "On" : "Off"}
-      </span>
-    </label>
-  );
+/** Whatever else of the hook was changed meanwhile takes nothing from this wish. */
+async function turn(hook: HookView, enabled: boolean): Promise<void> {
+  const change = (revision: number) => api.patch<HookView>(`/api/hooks/${hook.id}`, { revision, enabled });
+  try {
+    keepHook(await change(hook.revision));
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== "revision_conflict") throw error;
+    keepHook(await change((error.body["hook"] as HookView).revision));
+  }
 }

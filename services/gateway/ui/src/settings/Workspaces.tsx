@@ -3,11 +3,15 @@ import { type FormEvent, useId, useState } from "react";
 import { ApiError, api, sentence } from "../api/client";
 import { client, workspacesQuery } from "../app/queries";
 import type { WorkspaceCandidates, WorkspaceRow, WorkspaceView } from "../contracts";
-import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
+import { JobProgress } from "../ui/JobProgress";
+import { Menu } from "../ui/Menu";
 import { say } from "../ui/toasts";
 import { exactly } from "../ui/words";
+import { Clone } from "./Clone";
+import { DeleteChats, useDeletion } from "./DeleteChats";
 import { Loading } from "./Loading";
+import { nameOf } from "./workspaceNames";
 
 const candidatesQuery = {
   queryKey: ["workspace-candidates"],
@@ -31,7 +35,7 @@ export function Workspaces() {
             items.length === 0 ? (
               <div className="empty">
                 <h2>No workspace yet.</h2>
-                <p>Register the folder of a project below, and ask about it in a chat.</p>
+                <p>Clone a repository below, or register the folder of a project, and ask about it in a chat.</p>
               </div>
             ) : (
               <ul className="card workspaces" aria-label="Workspaces">
@@ -42,6 +46,7 @@ export function Workspaces() {
             )
           }
         </Loading>
+        <Clone />
         <Register root={workspaces.data?.root ?? null} />
       </div>
     </div>
@@ -49,6 +54,8 @@ export function Workspaces() {
 }
 
 function Workspace({ workspace }: { workspace: WorkspaceRow }) {
+  const [deleting, setDeleting] = useState(false);
+  const deletion = useDeletion(workspace.id);
   return (
     <li>
       <Icon name={workspace.isRepository ? "branch" : "folder"} />
@@ -60,6 +67,7 @@ function Workspace({ workspace }: { workspace: WorkspaceRow }) {
         <span className="xs faint cut mono" title={`Registered ${exactly(workspace.createdAt)}`}>
           {workspace.path}
         </span>
+        {deletion && <JobProgress job={deletion} />}
       </span>
       {workspace.exists ? (
         workspace.isRepository && (
@@ -71,6 +79,14 @@ function Workspace({ workspace }: { workspace: WorkspaceRow }) {
           folder is missing
         </span>
       )}
+      <Menu
+        label={`Actions for ${workspace.name}`}
+        className="btn plain dense square"
+        items={[{ label: "Delete all chats…", icon: "trash", danger: true, onSelect: () => setDeleting(true) }]}
+      >
+        <Icon name="more" className="thick" />
+      </Menu>
+      {deleting && <DeleteChats workspace={workspace} onClose={() => setDeleting(false)} />}
     </li>
   );
 }
@@ -193,26 +209,12 @@ function Register({ root }: { root: string | null }) {
   );
 }
 
-/** Where a project must lie on the machine that popagent runs on, and how it gets there. */
+/** Where a project must lie on the machine that popagent runs on. */
 function Root({ path }: { path: string }) {
-  const clone = `git clone URL ${/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`}/my-project`;
   return (
-    <>
-      <p className="small dim">
-        The workspace root is <code className="path">{path}</code> on the machine that popagent runs on, in a container the
-        path inside of it (<code>POPAGENT_WORKSPACE_ROOT</code>). Put a project there, then look again:
-      </p>
-      <div className="line">
-        <pre className="well grow" aria-label="How to put a repository there" tabIndex={0}>
-          {clone}
-        </pre>
-        <CopyButton text={clone} label="Copy the command" />
-      </div>
-    </>
+    <p className="small dim">
+      The workspace root is <code className="path">{path}</code> on the machine that popagent runs on, in a container the path
+      inside of it (<code>POPAGENT_WORKSPACE_ROOT</code>). Put a project there, then look again.
+    </p>
   );
-}
-
-/** What a folder is called as long as nobody says otherwise. */
-function nameOf(path: string): string {
-  return path.trim().split("/").findLast((part) => part !== "")?.slice(0, 120) ?? "";
 }
