@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from popagent_bus import Handlers
-from popagent_chat import jobs
+from popagent_chat import jobs, run_snapshots
 from popagent_chat.agents import company
 from popagent_chat.agents import handlers as agents
 from popagent_chat.deps import ChatDeps, RunDeps
@@ -71,6 +71,7 @@ SLICES: Final = (
     start,
     stop,
     snapshot,
+    run_snapshots,
 )
 
 

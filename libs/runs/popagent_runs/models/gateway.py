@@ -63,7 +63,7 @@ class ModelGateway:
         admission: AdmissionPort | None = None,
         usage: UsageSink | None = None,
     ) -> None:
-        self._configured_model = settings.model
+        self.configured_model = settings.model
         self.endpoints = Endpoints(settings, local, secrets, admission, usage)
 
     async def view(self, choice: ModelChoice) -> ModelsView:
@@ -151,7 +151,7 @@ class ModelGateway:
         return found
 
     def _default(self, found: CatalogueView, choice: ModelChoice) -> str | None:
-        return found.default_model(choice.runtime.default_model, self._configured_model)
+        return found.default_model(choice.runtime.default_model, self.configured_model)
 
     def _trouble(
         self,
