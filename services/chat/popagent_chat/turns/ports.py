@@ -14,6 +14,7 @@ from popagent_db.pool import Pool
 from popagent_kit import json
 from popagent_kit.text import excerpt
 from popagent_rows.leased import Lease, LeaseLostError
+from popagent_telemetry import redact_value
 
 INTENT_ARGUMENTS: Final = 8_000
 
@@ -57,7 +58,7 @@ class Intents:
 
     async def record(self, step: int, call: ToolCall) -> None:
         """Store the row under the fence; no row, no call."""
-        arguments = excerpt(json.dumps(call.arguments).decode(), INTENT_ARGUMENTS)
+        arguments = excerpt(json.dumps(redact_value(call.arguments)).decode(), INTENT_ARGUMENTS)
         with as_run():
             async with self._pool.acquire() as conn:
                 await self._lease.run(conn, store.INTENT, step, call.call_id, call.name, arguments)
