@@ -22,7 +22,7 @@ from popagent_bus.replies import known_subject, parse
 from popagent_bus.slots import Slots
 from popagent_kit import tasks
 from popagent_kit.errors import AppError, InvalidInputError, MalformedJsonError, TooLargeError, UnavailableError
-from popagent_kit.text import excerpt
+from popagent_kit.text import one_line
 from popagent_proto import matrix
 from popagent_telemetry import metrics, redact, remote_context, span
 
@@ -258,7 +258,7 @@ class Durable:
         """Copy the message to the dlq with the reason; only then it is terminated."""
         headers = {
             **{key: value for key, value in raw.headers.items() if not key.startswith("Nats-")},
-            "Popagent-Reason": redact(excerpt(" ".join(reason.split()), 1_000)).encode("ascii", "replace").decode(),
+            "Popagent-Reason": one_line(redact(reason), 1_000).encode("ascii", "replace").decode(),
             "Popagent-Subject": raw.subject,
             "Popagent-Consumer": self.row.name,
             "Popagent-Stream-Seq": str(raw.seq),

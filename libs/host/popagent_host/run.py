@@ -27,6 +27,7 @@ from popagent_kit import log as kit_log
 from popagent_kit import tasks
 from popagent_kit.errors import AppError, UnavailableError
 from popagent_kit.ids import new_id
+from popagent_kit.settings import reveal
 from popagent_proto.common import HEALTH_QUERIES, HealthQuery, HealthView
 from popagent_proto.matrix import EVENTS
 from popagent_rows.leased import Holder
@@ -57,13 +58,22 @@ def run(definition: ServiceDefinition[Any]) -> None:
     settings_class = definition.settings.for_service(definition.name)
     try:
         settings = settings_class.load()
-        register_secret(urlsplit(settings.required("database_url")).password, "database")
+        settings.required("database_url")
         settings.required("nats_url")
+        _register_secrets(settings)
     except AppError as error:
         sys.stderr.write(f"{definition.name}: {error.message}\n")
         sys.exit(MISCONFIGURED)
     kit_log.set_up(level=settings.log_level, plain=settings.log_format == "plain", redact=redact)
     sys.exit(uvloop.run(live(definition, settings)))
+
+
+def _register_secrets(settings: ServiceSettings) -> None:
+    """Keep every secret setting out of logs and all else from here on; of an address it is the password."""
+    for name, variable, secret in settings.declared():
+        value = reveal(getattr(settings, name)) if secret else None
+        if value is not None:
+            register_secret(urlsplit(value).password if "://" in value else value, variable)
 
 
 async def live(definition: ServiceDefinition[S], settings: S, stop: asyncio.Event | None = None) -> int:

@@ -40,7 +40,7 @@ def error_for_status(
     log.log(
         level,
         "the model server refused a request",
-        extra={"status": status, "host": host, "model": model, "detail": one_line(redact(detail[:4_000]), 500)},
+        extra={"status": status, "host": host, "model": model, "detail": one_line(redact(detail), 500)},
     )
     if status in {401, 403}:
         return ModelConfigurationError(
@@ -82,7 +82,7 @@ def error_in_stream(payload: Mapping[str, Any], host: str, model: str) -> ModelE
         return error_for_status(429, detail, host, model)
     log.warning(
         "the model server reported an error inside its answer",
-        extra={"host": host, "model": model, "detail": one_line(redact(detail[:4_000]), 500)},
+        extra={"host": host, "model": model, "detail": one_line(redact(detail), 500)},
     )
     return ModelProviderError(f"The model server at {host} broke off its answer with an error.")
 

@@ -37,7 +37,7 @@ PRUNE_PERIOD_S: Final = 3_600.0
 NOTE_LENGTH: Final = 500
 ERROR_LENGTH: Final = 1_000
 # What is reported sooner after the last report is not stored; nobody can read it.
-REPORT_EVERY_S: Final = 0.3
+REPORT_EVERY_S: Final = 0.5
 LONGEST_LIST: Final = 100
 
 
@@ -183,7 +183,7 @@ class Job:
         if time.monotonic() < self._next_report:
             return
         self._next_report = time.monotonic() + REPORT_EVERY_S
-        await self._jobs.change(self.lease, REPORT, progress, one_line(note, NOTE_LENGTH))
+        await self._jobs.change(self.lease, REPORT, progress, one_line(redact(note), NOTE_LENGTH))
 
 
 class Jobs:
@@ -339,7 +339,7 @@ class Jobs:
 def reason_of(error: Exception) -> str:
     """Return what a reader may see of `error`."""
     text = error.message if isinstance(error, AppError) else f"{type(error).__name__}: {error}"
-    return redact(one_line(text, ERROR_LENGTH))
+    return one_line(redact(text), ERROR_LENGTH)
 
 
 def after_failure(row: JobRow) -> End | Requeue:

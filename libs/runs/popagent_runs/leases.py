@@ -13,6 +13,7 @@ from popagent_db.query import Query
 from popagent_kit import json
 from popagent_kit.text import excerpt
 from popagent_rows.leased import Lease, LeasedRow, LeaseLostError
+from popagent_telemetry import redact_value
 
 INTENT_ARGUMENTS: Final = 8_000
 Row = TypeVar("Row", bound=LeasedRow)
@@ -58,7 +59,7 @@ class Intents(Generic[Row]):
 
     async def record(self, step: int, call: ToolCall) -> None:
         """Store the row under the fence; no row, no call."""
-        arguments = excerpt(json.dumps(call.arguments).decode(), INTENT_ARGUMENTS)
+        arguments = excerpt(json.dumps(redact_value(call.arguments)).decode(), INTENT_ARGUMENTS)
         with as_run():
             async with self._pool.acquire() as conn:
                 await self._lease.run(conn, self._insert, step, call.call_id, call.name, arguments)

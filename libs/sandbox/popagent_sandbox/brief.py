@@ -16,6 +16,7 @@ from popagent_sandbox.git_run import Bounds
 from popagent_sandbox.listing import list_folder
 from popagent_sandbox.manifests import READERS, Project, projects_in
 from popagent_sandbox.paths import printable
+from popagent_telemetry import redact
 
 TIME_S: Final = 2.0
 COMMITS: Final = 3
@@ -55,9 +56,9 @@ class RepoBrief:
             return [self.problem]
         if not self.is_repository:
             return []
-        lines = [f"Git branch: {excerpt(self.branch, LONGEST_PATH)}" if self.branch else "Git: on no branch"]
+        lines = [f"Git branch: {excerpt(redact(self.branch), LONGEST_PATH)}" if self.branch else "Git: on no branch"]
         if self.subjects:
-            titles = "; ".join(f'"{excerpt(subject, LONGEST_SUBJECT)}"' for subject in self.subjects)
+            titles = "; ".join(f'"{excerpt(redact(subject), LONGEST_SUBJECT)}"' for subject in self.subjects)
             lines.append(f"Last commits: {titles}")
         else:
             lines.append("No commit yet")

@@ -24,7 +24,7 @@ from popagent_kit.log import fields_of
 from popagent_kit.text import excerpt
 from popagent_telemetry import metrics
 from popagent_telemetry.redaction import redact, redact_value
-from popagent_telemetry.tracing import LONGEST_ATTRIBUTE, ids_of
+from popagent_telemetry.tracing import LONGEST_ATTRIBUTE, LONGEST_SECRET, ids_of
 
 Export = Callable[[bytes], Awaitable[None]]
 
@@ -37,7 +37,6 @@ BATCH_RECORDS: Final = 256
 BATCH_BYTES: Final = 512 * 1024
 # Encoded without a pause, in about a millisecond.
 RECORDS_AT_ONCE: Final = 8
-LONGEST_SECRET: Final = 4_096
 
 DROPPED: Final = metrics.counter(
     "popagent_telemetry_dropped_total", "Spans, logs and batches dropped because nothing took them", ("kind",)
@@ -152,12 +151,12 @@ def span_record(span: ReadableSpan) -> dict[str, Any]:
         "statusMessage": redact(span.status.description)
         if span.status.status_code is StatusCode.ERROR and span.status.description
         else None,
-        "attributes": redact_value(dict(span.attributes or {})),
+        "attributes": _attributes(span.attributes),
         "events": [
             {
                 "name": redact(event.name),
                 "at": event.timestamp,
-                "attributes": redact_value(dict(event.attributes or {})),
+                "attributes": _attributes(event.attributes),
             }
             for event in span.events
         ],
@@ -166,6 +165,13 @@ def span_record(span: ReadableSpan) -> dict[str, Any]:
             for link in span.links
         ],
     }
+
+
+def _attributes(given: Mapping[str, object] | None) -> Any:
+    attributes = given or {}
+    return redact_value(
+        {key: _cut(value, LONGEST_ATTRIBUTE) if isinstance(value, str) else value for key, value in attributes.items()}
+    )
 
 
 def _cut(text: str, limit: int) -> str:

@@ -17,6 +17,7 @@ from opentelemetry.trace.propagation import get_current_span, set_span_in_contex
 
 from popagent_kit.errors import AppError
 from popagent_kit.text import excerpt
+from popagent_telemetry.redaction import redact
 
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 AttributeValue = str | bool | int | float | Sequence[str] | Sequence[int] | Sequence[float]
@@ -25,14 +26,16 @@ TRACEPARENT: Final = "traceparent"
 KINDS: Final[dict[str, SpanKind]] = {kind.name.lower(): kind for kind in SpanKind}
 # Characters; a longer text belongs into a row, not into a span.
 LONGEST_ATTRIBUTE: Final = 8_192
+# Kept above that until it was redacted, since half a secret is not recognised.
+LONGEST_SECRET: Final = 4_096
 LIMITS: Final = SpanLimits(
     max_span_attributes=64,
     max_events=64,
     max_links=16,
     max_event_attributes=16,
     max_link_attributes=8,
-    max_span_attribute_length=LONGEST_ATTRIBUTE,
-    max_attribute_length=LONGEST_ATTRIBUTE,
+    max_span_attribute_length=LONGEST_ATTRIBUTE + LONGEST_SECRET,
+    max_attribute_length=LONGEST_ATTRIBUTE + LONGEST_SECRET,
 )
 _HEX: Final = frozenset("0123456789abcdef")
 
@@ -96,10 +99,10 @@ def note_error(current: Span, error: BaseException) -> None:
     code = error.code if isinstance(error, AppError) else type(error).__name__
     current.set_attribute("error.type", code)
     if isinstance(error, AppError) and error.http_status < 500:
-        current.set_attribute("error.message", excerpt(error.message, 512))
+        current.set_attribute("error.message", excerpt(redact(error.message), 512))
         return
     current.record_exception(error)
-    current.set_status(Status(StatusCode.ERROR, excerpt(str(error), 512)))
+    current.set_status(Status(StatusCode.ERROR, excerpt(redact(str(error)), 512)))
 
 
 def current_span() -> Span:

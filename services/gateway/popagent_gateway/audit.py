@@ -17,7 +17,7 @@ from popagent_gateway.observed import route_of
 from popagent_kit.clock import now
 from popagent_kit.errors import AppError
 from popagent_kit.text import one_line
-from popagent_telemetry import metrics
+from popagent_telemetry import metrics, redact
 from popagent_telemetry.tracing import current_trace_id
 
 log = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class Audited:
                         key_id=self.key_id,
                         method=one_line(scope["method"], 16),
                         route=one_line(route_of(scope), 200),
-                        path=one_line(scope["path"].replace("\x00", ""), 400),
+                        path=one_line(redact(scope["path"].replace("\x00", "")), 400),
                         status=message["status"],
                         trace_id=current_trace_id(),
                     )

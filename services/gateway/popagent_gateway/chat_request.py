@@ -10,6 +10,7 @@ from popagent_kit.errors import InvalidInputError
 from popagent_kit.ids import is_client_id
 from popagent_kit.invalid import explained
 from popagent_proto.chat.turns import SEEN_MESSAGES, ChatRequest, UserMessage
+from popagent_telemetry import redact_value
 
 HISTORY_ROLES: Final = ("user", "assistant")
 
@@ -54,6 +55,8 @@ def seen_above(request: ChatRequest) -> list[str] | None:
 
 
 def _parse(raw: dict[str, Any], location: tuple[str | int, ...]) -> UserMessage:
+    # Here too, since chat does not know the key of the door.
+    raw = {**raw, "parts": redact_value(raw["parts"])} if "parts" in raw else raw
     try:
         return UserMessage.model_validate(raw, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:

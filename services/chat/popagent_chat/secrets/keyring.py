@@ -15,6 +15,7 @@ from popagent_kit import sealing
 from popagent_kit.errors import ConflictError
 from popagent_kit.sealing import KEY_BYTES, NONCE_BYTES, TAG_BYTES, SealError
 from popagent_kit.settings import command
+from popagent_telemetry import register_secret
 
 VERSION: Final = b"\x01"
 KEY_ID_BYTES: Final = 8
@@ -56,6 +57,7 @@ class Keyring:
             return cls(
                 None, f"POPAGENT_SECRET_KEY is not set. `{command('up')}` makes one; in containers `provision` does."
             )
+        register_secret(setting.get_secret_value(), "POPAGENT_SECRET_KEY")
         key = sealing.key_bytes(setting.get_secret_value())
         if key is None:
             return cls(None, "POPAGENT_SECRET_KEY is not 32 bytes in base64. Put the right one back from your backup.")

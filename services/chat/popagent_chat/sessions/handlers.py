@@ -26,6 +26,7 @@ from popagent_proto.chat.sessions import (
     SessionList,
     SessionView,
 )
+from popagent_telemetry import redact
 
 handlers = Handlers[ChatDeps]()
 
@@ -121,7 +122,7 @@ async def _was_made_by(conn: Connection, stored: SessionRow, command: CreateSess
     """Tell whether this command made the session; once somebody changed it, nobody can tell."""
     wanted = await workspace_for(conn, command.body.workspace_id)
     title = stored.title if stored.title_locked else None
-    return stored.revision > 0 or (stored.workspace_id, title) == (wanted.id, command.body.title)
+    return stored.revision > 0 or (stored.workspace_id, title) == (wanted.id, _without_credentials(command.body.title))
 
 
 @handlers.answers(PatchSession)
@@ -149,15 +150,16 @@ async def create(conn: Connection, session_id: str, title: str | None, workspace
     if await store.GET.first(conn, session_id) is not None:
         return None
     workspace = await workspace_for(conn, workspace_id)
+    shown = _without_credentials(title)
     return await store.INSERT.first(
         conn,
         session_id,
         "session",
         threads.RESOURCE,
-        title or "",
+        shown or "",
         title is not None,
         workspace.id,
-        folded(title or ""),
+        folded(shown or ""),
     )
 
 
@@ -188,6 +190,7 @@ async def _edited(
     *,
     shortened: bool = False,
 ) -> SessionView:
+    title = _without_credentials(title)
     row = await store.EDIT.one(conn, session_id, title, archived, None if title is None else folded(title), shortened)
     await deps.outbox.add(conn, SessionChanged(aggregate_id=row.id, version=row.version, session=row.summary()))
     return await view_of(conn, row)
@@ -200,3 +203,7 @@ async def _shorten(conn: Connection, session_id: str, kept: list[MessageRef]) ->
     if ids != branch[: len(ids)]:
         raise InvalidInputError("These messages are not a prefix of the stored ones.", field="messages")
     await threads.SET_HEAD.run(conn, session_id, ids[-1] if ids else None)
+
+
+def _without_credentials(title: str | None) -> str | None:
+    return None if title is None else redact(title)

@@ -14,6 +14,7 @@ from popagent_chat.threads.words import SEARCHED_CHARACTERS, Wanted
 from popagent_db.pool import Connection
 from popagent_db.query import Query
 from popagent_proto.chat.sessions import MessageHit, SessionItem
+from popagent_telemetry import redact
 
 # Archived or not, workspace, updated_at and id of the last row seen, how many: the parameters of the list.
 Which = tuple[bool, str | None, datetime | None, str | None, int]
@@ -38,7 +39,9 @@ class FoundMessage(BaseModel):
 
     def hit(self, wanted: Wanted) -> MessageHit:
         """Return what the wire shows."""
-        return MessageHit(message_id=self.message_id, role=self.role, at=self.at, excerpt=wanted.excerpt(self.said))
+        return MessageHit(
+            message_id=self.message_id, role=self.role, at=self.at, excerpt=wanted.excerpt(redact(self.said))
+        )
 
 
 # Only for rows that are answered: a message with what its tools returned may be large.

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from popagent_chat.threads import store as threads
 from popagent_db.query import Query
 from popagent_proto.chat.sessions import MessageHit, SessionItem, SessionSummary
+from popagent_telemetry import redact
 
 
 class SessionRow(SessionSummary):
@@ -18,7 +19,8 @@ class SessionRow(SessionSummary):
 
     def summary(self) -> SessionSummary:
         """Return what the wire shows."""
-        return SessionSummary.model_validate(self.model_dump(exclude={"version"}))
+        shown = self.model_dump(exclude={"version"}) | {"title": redact(self.title)}
+        return SessionSummary.model_validate(shown)
 
     def item(self, match: MessageHit | None = None) -> SessionItem:
         """Return the row of a list, with where a search matched."""

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from popagent_chat.threads.words import folded, said
 from popagent_db.query import Query
+from popagent_telemetry import redact_value
 
 # All threads of the one person belong to this resource (CH-8).
 RESOURCE: Final = "popagent-user"
@@ -27,10 +28,10 @@ class StoredMessage(BaseModel):
     created_at: datetime
 
     def ui(self) -> dict[str, Any]:
-        """Return the AI SDK UI message."""
-        message: dict[str, Any] = {"id": self.id, "role": self.role, "parts": self.parts}
+        """Return the AI SDK UI message, without credentials that are known by now and were not when it was stored."""
+        message: dict[str, Any] = {"id": self.id, "role": self.role, "parts": redact_value(self.parts)}
         if self.metadata:
-            message["metadata"] = self.metadata
+            message["metadata"] = redact_value(self.metadata)
         return message
 
 

@@ -11,6 +11,7 @@ from popagent_agent.emitter import ACTIVITY_PART, AGENT_ACTIVITY
 from popagent_chat.turns.stream import TurnStream
 from popagent_proto.chat.messages import FAILURE
 from popagent_proto.chat.turns import TurnState
+from popagent_telemetry import redact
 from popagent_uistream import chunks
 from popagent_uistream.chunks import Chunk
 from popagent_uistream.state import StreamState
@@ -49,6 +50,7 @@ async def stopped(stream: TurnStream) -> Ending:
 
 async def failed(stream: TurnStream, error_class: str, sentence: str) -> Ending:
     """Say in the answer why it ends here; what was written before stays."""
+    sentence = redact(sentence)
     await close_open(stream)
     for chunk in (
         chunks.start_step(),

@@ -26,7 +26,7 @@ from popagent_kit.ids import new_id
 from popagent_proto.chat.turns import MESSAGE_CHARACTERS, StartTurn, TurnStarted, TurnView, UserMessage
 from popagent_rows import outbox
 from popagent_rows.leased import Holder
-from popagent_telemetry import current_trace_id, inject
+from popagent_telemetry import current_trace_id, inject, redact, redact_value
 
 handlers = Handlers[ChatDeps]()
 
@@ -56,9 +56,13 @@ class Place:
 
 @handlers.answers(StartTurn)
 async def start_turn(deps: ChatDeps, command: StartTurn) -> TurnView:
-    """Store message, turn and events at once; the same request again finds the stored turn."""
+    """Store message, turn and events at once; the same request again finds the stored turn.
+
+    This is where the words of a person come in: credentials in them are gone from here on.
+    """
     if command.message is not None and sum(len(part.text) for part in command.message.parts) > MESSAGE_CHARACTERS:
         raise InvalidInputError(f"A message has at most {MESSAGE_CHARACTERS:,} characters.", field="message.parts")
+    command = _without_credentials(command)
     if command.model is not None:
         async with deps.pool.acquire() as conn:
             choice = await model_choice(conn)
@@ -293,7 +297,16 @@ def _ui(message: UserMessage, message_id: str) -> dict[str, Any]:
 
 
 def _same(stored: StoredMessage, message: UserMessage) -> bool:
-    return stored.role == "user" and stored.parts == [part.wire() for part in message.parts]
+    """Compare what both are without the credentials that are known by now."""
+    said = [part.wire() for part in message.parts]
+    return stored.role == "user" and (stored.parts == said or redact_value(stored.parts) == redact_value(said))
+
+
+def _without_credentials(command: StartTurn) -> StartTurn:
+    if command.message is None:
+        return command
+    parts = [part.model_copy(update={"text": redact(part.text)}) for part in command.message.parts]
+    return command.model_copy(update={"message": command.message.model_copy(update={"parts": parts})})
 
 
 def _title(place: Place) -> str:
