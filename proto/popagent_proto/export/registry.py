@@ -17,6 +17,7 @@ from popagent_proto.chat.settings import AgentRuntimePatch
 from popagent_proto.chat.turns import ChatRequest
 from popagent_proto.chat.workspaces import PatchWorkspaceBody, RegisterWorkspaceBody
 from popagent_proto.common import JobView
+from popagent_proto.task_runner.tasks import CreateTaskBody, ResolveTaskBody
 
 
 def messages() -> list[type[Message]]:
@@ -41,6 +42,7 @@ def http_shapes() -> list[type[BaseModel]]:
         ChatRequest,
         http.CreateHookBody,
         CreateSessionBody,
+        CreateTaskBody,
         http.ErrorBody,
         JobView,
         MessageMetadata,
@@ -50,6 +52,7 @@ def http_shapes() -> list[type[BaseModel]]:
         PatchSessionBody,
         PatchWorkspaceBody,
         RegisterWorkspaceBody,
+        ResolveTaskBody,
         SaveSessionBody,
         SetHeadBody,
         http.SuiteHealthView,
