@@ -89,9 +89,11 @@ create table task_intents (
     primary key (task_id, attempt, step, call_id)
 );
 
--- Which runners live: whether the suite of a lost attempt is gone too, so that it was a restart, is read here.
+-- Which runners there were lately: that a suite began after an attempt did says that the suite of the attempt is gone.
+-- A runner that was started without a suite is a boot of its own and says nothing of others.
 create table runners (
     owner uuid primary key,
     boot_id uuid not null,
-    beat_at timestamptz not null default clock_timestamp()
+    since timestamptz not null default clock_timestamp(),
+    seen_at timestamptz not null default clock_timestamp()
 );

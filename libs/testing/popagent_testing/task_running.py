@@ -185,9 +185,11 @@ async def start_runner(
     timeout_s: float = 60.0,
     queue_depth: int = 1_000,
     lease_s: float = LEASE_S,
+    answers: bool = True,
+    works: bool = True,
     **options: Any,
 ) -> Runner:
-    """Start the service's parts as its host does, with short times."""
+    """Start the service's parts as its host does, with short times; it `answers` requests, it `works` on tasks."""
     closing = AsyncExitStack()
     pool = await open_pool(dsn, application_name="popagent-task-runner", max_size=8)
     closing.push_async_callback(pool.close)
@@ -208,22 +210,25 @@ async def start_runner(
 
     times: dict[str, Any] = {"acknowledge_s": 0.4, "text_every_s": 0.1, "settings_every_s": 0.2, **options}
     carrying = executor(pool)
-    deps = RunDeps(pool, outbox, holder.boot_id, carrying, current, **times)
+    deps = RunDeps(pool, outbox, carrying, current, **times)
     worker = TaskWorker(deps, bus, holder, rows=TaskRows(lease_s=lease_s, beat_s=BEAT_S))
-    await worker.start(pulse)
+    if works:
+        await worker.start(pulse)
     served = TaskDeps(pool, outbox, Known(), worker, queue_depth)
     answering: Handlers[TaskDeps] = Handlers()
     answering.include(handlers)
-    await bus.serve(answering, served)
-    closing.push_async_callback(bus.stop_serving)
+    if answers:
+        await bus.serve(answering, served)
+        closing.push_async_callback(bus.stop_serving)
     return Runner(worker, carrying, served, pool, bus, limits, closing)
 
 
 async def serve(dsn: str, nats_url: str, boot_id: str, slots: int) -> None:
-    """Run until SIGTERM; `-` is a process that belongs to no suite."""
+    """Run tasks until SIGTERM, and answer nothing; the boot `-` is that of a process that belongs to no suite."""
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
-    runner = await start_runner(dsn, nats_url, boot_id=None if boot_id == "-" else UUID(boot_id), slots=slots)
+    boot = None if boot_id == "-" else UUID(boot_id)
+    runner = await start_runner(dsn, nats_url, boot_id=boot, slots=slots, answers=False)
     await asked.wait()
     await runner.stop(grace_s=0.5)
 

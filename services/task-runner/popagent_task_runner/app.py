@@ -22,9 +22,7 @@ def runner_of(executor: Executor | None) -> Callable[[Service[TaskRunnerSettings
         if executor is None:
             service.check("executor", _nothing_runs, decisive=False)
         else:
-            deps = RunDeps(
-                service.pool, service.outbox, service.holder.boot_id, executor, limits=ChatLimits(service.bus)
-            )
+            deps = RunDeps(service.pool, service.outbox, executor, limits=ChatLimits(service.bus))
             tasks = worker = TaskWorker(deps, service.bus, service.holder)
             await worker.start(service.pulse)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final, Protocol
-from uuid import UUID
 
 from popagent_db.pool import Pool
 from popagent_rows.outbox import Outbox
@@ -52,7 +51,6 @@ class RunDeps:
 
     pool: Pool
     outbox: Outbox
-    boot_id: UUID
     executor: Executor
     limits: LimitsPort
     acknowledge_s: float = ACKNOWLEDGE_S

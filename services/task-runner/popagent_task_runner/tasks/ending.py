@@ -6,7 +6,6 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from typing import Final
-from uuid import UUID
 
 from popagent_db.pool import Connection
 from popagent_kit.errors import UnavailableError
@@ -69,7 +68,7 @@ async def end_attempt(deps: RunDeps, lease: Lease[LeasedTask], told: Told, endin
     while True:
         try:
             async with deps.outbox.transaction() as conn:
-                return await end(conn, deps.outbox, lease.row, told, ending, boot_id=deps.boot_id)
+                return await end(conn, deps.outbox, lease.row, told, ending)
         except UnavailableError as error:
             unsure = True
             log.warning("the end of a task waits for the database", extra={"task": lease.row.id, "reason": str(error)})
@@ -80,13 +79,13 @@ async def end_attempt(deps: RunDeps, lease: Lease[LeasedTask], told: Told, endin
             raise
 
 
-async def end_lost(conn: Connection, outbox: Outbox, task: LeasedTask, *, boot_id: UUID, timeout_s: float) -> None:
+async def end_lost(conn: Connection, outbox: Outbox, task: LeasedTask, *, timeout_s: float) -> None:
     """End an attempt whose lease ran out, in the transaction that locks it.
 
     Raises:
         LeaseLostError: It was ended in the meantime.
     """
-    facts = await _facts(conn, task, boot_id)
+    facts = await _facts(conn, task)
     cause = cause_of_loss(ran_s=facts.ran_s, timeout_s=timeout_s, boot_gone=facts.boot_gone)
     told = Told(task.turn_id, task.trace_id) if task.turn_id and task.started_attempt == task.attempt else None
     ended = await _end(conn, outbox, task, told, ending=Ending(cause, LOSSES[cause]), facts=facts)
@@ -100,15 +99,13 @@ LOSSES: Final[dict[TaskErrorClass, str]] = {
 }
 
 
-async def end(
-    conn: Connection, outbox: Outbox, task: LeasedTask, told: Told, ending: Ending, *, boot_id: UUID
-) -> TaskSummary:
+async def end(conn: Connection, outbox: Outbox, task: LeasedTask, told: Told, ending: Ending) -> TaskSummary:
     """Write how the attempt ended and what follows from it, in the caller's transaction; raises LeaseLostError."""
-    return await _end(conn, outbox, task, told, ending=ending, facts=await _facts(conn, task, boot_id))
+    return await _end(conn, outbox, task, told, ending=ending, facts=await _facts(conn, task))
 
 
-async def _facts(conn: Connection, task: LeasedTask, boot_id: UUID) -> Facts:
-    facts = await store.FACTS.first(conn, task.id, task.attempt, task.owner, boot_id)
+async def _facts(conn: Connection, task: LeasedTask) -> Facts:
+    facts = await store.FACTS.first(conn, task.id, task.attempt, task.owner)
     if facts is None:
         raise LeaseLostError(f"task {task.id}: attempt {task.attempt} was taken over or has ended")
     return facts

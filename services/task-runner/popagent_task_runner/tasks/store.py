@@ -132,11 +132,8 @@ class Facts:
     boot_gone: bool
 
 
-# Presence is written each five seconds; a runner that was silent for longer than this does not speak for its suite.
-PRESENT_S: Final = 20.0
-
-# Locks the attempt. A process that was started without a suite (its boot is itself) is a lost runner, never a restart:
-# else a task that kills such processes would be tried for ever. $4 is the boot of who asks.
+# Locks the attempt. It was lost by a restart when another suite began after it. A process that was started without a
+# suite (its boot is itself) is a lost runner, never a restart: else a task that kills such processes is tried for ever.
 FACTS: Final = Query(
     Facts,
     f"""
@@ -147,10 +144,10 @@ FACTS: Final = Query(
         stop_requested, clock_timestamp() as now,
         case when started_attempt = attempt then extract(epoch from clock_timestamp() - started_at) else 0 end::float8
             as ran_s,
-        boot_id <> owner and boot_id <> $4 and not exists (
-            select 1 from runners
-            where runners.boot_id = tasks.boot_id and runners.owner <> tasks.owner
-                and runners.beat_at > clock_timestamp() - make_interval(secs => {PRESENT_S})
+        boot_id <> owner and exists (
+            select 1 from runners r
+            where r.boot_id <> r.owner and r.boot_id <> tasks.boot_id
+                and r.since > coalesce(tasks.started_at, tasks.created_at)
         ) as boot_gone
     from tasks
     where {FENCE}
@@ -207,8 +204,8 @@ PRESENT: Final = Query(
     None,
     """
     insert into runners (owner, boot_id) values ($1, $2)
-    on conflict (owner) do update set beat_at = clock_timestamp()
+    on conflict (owner) do update set seen_at = clock_timestamp()
     """,
 )
 ABSENT: Final = Query(None, "delete from runners where owner = $1")
-FORGET_RUNNERS: Final = Query(None, "delete from runners where beat_at < clock_timestamp() - interval '1 day'")
+FORGET_RUNNERS: Final = Query(None, "delete from runners where seen_at < clock_timestamp() - interval '1 day'")

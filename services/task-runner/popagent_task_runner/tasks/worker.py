@@ -23,7 +23,7 @@ from popagent_task_runner.tasks.rows import TASKS, LeasedTask, TaskRows
 log = logging.getLogger(__name__)
 
 WAKE: Final = matrix.wake_subject("task-runner", "tasks")
-PRESENT_EVERY_S: Final = 5.0
+PRESENT_EVERY_S: Final = 600.0
 FORGET_EVERY_S: Final = 3_600.0
 # Beside the time that executors get to end: storing what they ended with.
 SETTLE_S: Final = 5.0
@@ -106,8 +106,7 @@ class TaskWorker:
             raise UnavailableError("how long a task may take is not known yet")
         # TK-7: what still executes here is not recovered here.
         if task.id not in self._executing:
-            timeout_s = self._limits.timeout_s
-            await end_lost(conn, self._deps.outbox, task, boot_id=self.holder.boot_id, timeout_s=timeout_s)
+            await end_lost(conn, self._deps.outbox, task, timeout_s=self._limits.timeout_s)
         return None
 
     async def _read_limits(self) -> None:
