@@ -90,7 +90,7 @@ class Worker(Generic[Row]):
         self._failed = failed
         self._expired = expired
         self._taken = taken or handler
-        self._free = slots
+        self._slots = self._free = slots
         self._work: dict[Lease[Row], asyncio.Task[None]] = {}
         self._heartbeat: Heartbeat[Row] = Heartbeat(rows, pool, holder, self._lose)
         self._due = asyncio.Event()
@@ -121,13 +121,21 @@ class Worker(Generic[Row]):
         """Look for due rows now."""
         self._due.set()
 
+    def resize(self, slots: int) -> None:
+        """Have `slots` places from now on; what runs in one too many runs to its end."""
+        grown = slots - self._slots
+        self._slots = slots
+        self._free += grown
+        if grown > 0:
+            self.wake()
+
     def look_for_stops(self) -> None:
         """Read requests to stop now, instead of at the next beat."""
         self._heartbeat.look_now()
 
     def reserve(self) -> Slot[Row] | None:
         """Reserve a place for a row that the caller is about to insert running; None when all are taken."""
-        if self._stopping or self._free == 0:
+        if self._stopping or self._free <= 0:
             return None
         self._free -= 1
         return Slot(self)
@@ -181,7 +189,7 @@ class Worker(Generic[Row]):
     async def _claim(self) -> None:
         while self._free > 0:
             wanted = self._free
-            self._free = 0  # a reservation in the meantime must not take what is being filled
+            self._free -= wanted  # a reservation in the meantime must not take what is being filled
             rows: list[Row] = []
             asked_at = time.monotonic()
             try:

@@ -208,6 +208,37 @@ async def test_no_more_rows_run_than_there_are_slots(table: Pool, make_worker: M
     assert most == 3
 
 
+async def test_a_worker_may_get_more_places_and_fewer_while_it_runs(table: Pool, make_worker: Make) -> None:
+    over = asyncio.Event()
+    ended: list[str] = []
+
+    async def handle(lease: Lease[WorkRow]) -> Outcome:
+        await over.wait()
+        ended.append(lease.row.id)
+        return End("completed")
+
+    await enqueue(table, *(f"r{number}" for number in range(6)))
+    worker = make_worker(handle, slots=0)
+    worker.resize(3)
+    async with asyncio.timeout(10):
+        while worker.running < 3:
+            await asyncio.sleep(0.01)
+
+    worker.resize(1)
+    fewer = worker.reserve()
+    over.set()
+    for number in range(6):
+        await until_state(table, f"r{number}", "completed")
+
+    assert fewer is None
+    assert ended == [f"r{number}" for number in range(6)]
+    async with asyncio.timeout(10):
+        while (slot := worker.reserve()) is None:
+            await asyncio.sleep(0.01)
+    assert worker.reserve() is None
+    slot.free()
+
+
 async def test_a_long_row_keeps_its_lease_and_runs_once(table: Pool, make_worker: Make) -> None:
     starts = 0
 

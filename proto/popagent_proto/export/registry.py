@@ -18,6 +18,7 @@ from popagent_proto.chat.skills import SkillFields, SkillPatch
 from popagent_proto.chat.turns import ChatRequest
 from popagent_proto.chat.workspaces import PatchWorkspaceBody, RegisterWorkspaceBody
 from popagent_proto.common import JobView
+from popagent_proto.task_runner.tasks import CreateTaskBody, ResolveTaskBody
 
 
 def messages() -> list[type[Message]]:
@@ -43,6 +44,7 @@ def http_shapes() -> list[type[BaseModel]]:
         ChatRequest,
         http.CreateHookBody,
         CreateSessionBody,
+        CreateTaskBody,
         http.ErrorBody,
         JobView,
         MessageMetadata,
@@ -52,6 +54,7 @@ def http_shapes() -> list[type[BaseModel]]:
         PatchSessionBody,
         PatchWorkspaceBody,
         RegisterWorkspaceBody,
+        ResolveTaskBody,
         SaveSessionBody,
         SetHeadBody,
         SkillFields,

@@ -1,5 +1,7 @@
 """`python -m popagent_task_runner`."""
 
-from popagent_task_runner.app import main
+from popagent_host import run
+from popagent_task_runner.app import SERVICE
 
-main()
+if __name__ == "__main__":
+    run(SERVICE)

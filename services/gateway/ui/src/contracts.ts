@@ -1,5 +1,16 @@
 // Generated from proto/. Do not edit: change the contract, then run `make contracts`.
 
+/** A tool call. Secrets are blanked, and what is long is cut, before it is stored. */
+export interface ActivityCall {
+  callId: string;
+  tool: string;
+  /** Cut to a text when they are longer than a record may be. */
+  arguments: unknown;
+  result: string | null;
+  error: string | null;
+  status: "running" | "completed" | "failed" | "denied";
+}
+
 /** Something a specialist did in a step: a piece of text, pieces of one step belong together, or a tool call. */
 export interface ActivityEntry {
   step: number;
@@ -23,6 +34,22 @@ export interface AddWorkspaceBody {
   url?: string | null;
   /** One plain name; by default the last part of the url. */
   directory?: string | null;
+/** A stored record. The text of a running step grows: the record keeps its `seq` and gets a higher `revision`. */
+export interface ActivityRecord {
+  kind: "step-start" | "text" | "tool-call" | "step" | "status";
+  agentId: string | null;
+  /** Counts the model calls of one agent's run from 1. */
+  step: number;
+  text: string;
+  /** Of an ended step. */
+  finishReason: string | null;
+  calls: Array<ActivityCall>;
+  /** The order of the transcript. */
+  seq: number;
+  /** Rises with every write of this transcript. */
+  revision: number;
+  attempt: number;
+  at: string;
 }
 
 /** `data` of a `data-agentActivity` part, whose id is the delegating tool call. In the stream each chunk holds only what changed: objects merge deeply over what was told before, values replace. The stored message has the whole. */
@@ -300,6 +327,19 @@ export interface CreateSessionBody {
   id?: string | null;
   title?: string | null;
   workspaceId?: string | null;
+}
+
+/** What a client sends. Whose work it is (`source`) is never a client's to say. */
+export interface CreateTaskBody {
+  /** What is to be done; characters, not tokens. */
+  prompt: string;
+  /** The default workspace when absent. */
+  workspaceId?: string | null;
+  /** Who does it; the orchestrator when absent. */
+  agentId?: string | null;
+  model?: string | null;
+  priority?: number;
+  maxAttempts?: number;
 }
 
 /** What was deleted. */
@@ -671,6 +711,12 @@ export interface RegisterWorkspaceBody {
   path: string;
 }
 
+/** Why a task that did not complete counts as done. */
+export interface ResolveTaskBody {
+  /** Why it counts as done. */
+  evidence: string;
+}
+
 /** Rename, or shorten to a stored prefix; content is the server's and is never taken from a client. */
 export interface SaveSessionBody {
   revision: number;
@@ -931,6 +977,188 @@ export interface SuiteHealthView {
   problems: Array<HealthProblem>;
 }
 
+/** A task was made, cancelled, asked to end, resolved, or waits again without an attempt in between. */
+export interface TaskChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  task: TaskSummary;
+}
+
+/** Nothing of it is left. */
+export interface TaskDeleted {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  taskId: string;
+}
+
+/** An attempt that was told to end does not; its task stays as it is and nobody else takes it. */
+export interface TaskInterrupted {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  task: TaskSummary;
+  attempt: number;
+  turnId: string;
+  traceId: string | null;
+}
+
+/** Newest first. */
+export interface TaskList {
+  nextCursor: string | null;
+  items: Array<TaskSummary>;
+}
+
+/** An attempt began. Its turn and trace are those of its end. */
+export interface TaskStarted {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  task: TaskSummary;
+  attempt: number;
+  turnId: string;
+  traceId: string | null;
+}
+
+/** An attempt ended, told after it was stored. `task.state` is `queued` when another one follows. */
+export interface TaskStopped {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  task: TaskSummary;
+  attempt: number;
+  turnId: string;
+  traceId: string | null;
+  outcome: "completed" | "failed" | "cancelled" | "dead-letter";
+  errorClass: "provider" | "rate-limit" | "database" | "infrastructure" | "restart" | "browser" | "timeout" | "runner-lost" | "stale" | "hook-denied" | "cancelled" | "validation" | "permission" | "configuration" | "unknown" | null;
+  error: string | null;
+  /** The beginning of the output. */
+  excerpt: string;
+}
+
+/** A task as lists show it: without its prompt, its output and its transcript. */
+export interface TaskSummary {
+  id: string;
+  /** The beginning of the prompt, one line. */
+  title: string;
+  state: "queued" | "running" | "cancelling" | "completed" | "failed" | "cancelled" | "dead-letter";
+  /** Never changes, nor does the workspace. */
+  source: "user" | "self-update";
+  workspaceId: string;
+  /** Runs the governed workflow of repository changes. */
+  workflow: boolean;
+  /** Null: the orchestrator. */
+  agentId: string | null;
+  /** Null: the default model of the moment. */
+  model: string | null;
+  sessionId: string | null;
+  scheduleId: string | null;
+  /** The failed task whose cause this one is to remove. */
+  remediates: string | null;
+  /** The highest goes first. */
+  priority: number;
+  attemptCount: number;
+  /** Rises by one with each attempt that a passing cause ended before it could do anything. */
+  maxAttempts: number;
+  /** Null unless it is queued. */
+  nextAttemptAt: string | null;
+  lastErrorClass: "provider" | "rate-limit" | "database" | "infrastructure" | "restart" | "browser" | "timeout" | "runner-lost" | "stale" | "hook-denied" | "cancelled" | "validation" | "permission" | "configuration" | "unknown" | null;
+  lastError: string | null;
+  deadLetteredAt: string | null;
+  /** Since when the running attempt does not heed that it was told to end; it keeps its slot. */
+  interruptedAt: string | null;
+  /** Of the newest attempt; so is the trace. */
+  turnId: string | null;
+  traceId: string | null;
+  /** The beginning of the output. */
+  excerpt: string;
+  /** Rises with every change but the transcript's. */
+  version: number;
+  createdAt: string;
+  /** Of the newest attempt. */
+  startedAt: string | null;
+  endedAt: string | null;
+}
+
+/** A task with its transcript: the newest records, oldest first, about 600 kB at most. */
+export interface TaskView {
+  id: string;
+  /** The beginning of the prompt, one line. */
+  title: string;
+  state: "queued" | "running" | "cancelling" | "completed" | "failed" | "cancelled" | "dead-letter";
+  /** Never changes, nor does the workspace. */
+  source: "user" | "self-update";
+  workspaceId: string;
+  /** Runs the governed workflow of repository changes. */
+  workflow: boolean;
+  /** Null: the orchestrator. */
+  agentId: string | null;
+  /** Null: the default model of the moment. */
+  model: string | null;
+  sessionId: string | null;
+  scheduleId: string | null;
+  /** The failed task whose cause this one is to remove. */
+  remediates: string | null;
+  /** The highest goes first. */
+  priority: number;
+  attemptCount: number;
+  /** Rises by one with each attempt that a passing cause ended before it could do anything. */
+  maxAttempts: number;
+  /** Null unless it is queued. */
+  nextAttemptAt: string | null;
+  lastErrorClass: "provider" | "rate-limit" | "database" | "infrastructure" | "restart" | "browser" | "timeout" | "runner-lost" | "stale" | "hook-denied" | "cancelled" | "validation" | "permission" | "configuration" | "unknown" | null;
+  lastError: string | null;
+  deadLetteredAt: string | null;
+  /** Since when the running attempt does not heed that it was told to end; it keeps its slot. */
+  interruptedAt: string | null;
+  /** Of the newest attempt; so is the trace. */
+  turnId: string | null;
+  traceId: string | null;
+  /** The beginning of the output. */
+  excerpt: string;
+  /** Rises with every change but the transcript's. */
+  version: number;
+  createdAt: string;
+  /** Of the newest attempt. */
+  startedAt: string | null;
+  endedAt: string | null;
+  prompt: string;
+  /** Empty until it completed. */
+  output: string;
+  /** Why nothing tries it again. */
+  explanation: string | null;
+  /** The evidence with which a person called it done. */
+  resolution: string | null;
+  /** The task that was made because this one failed. */
+  remediationId: string | null;
+  activity: Array<ActivityRecord>;
+  /** Asks for the records before these; null at the beginning. */
+  previousCursor: number | null;
+  /** Of the transcript; ask for what came after this one. */
+  revision: number;
+}
+
 /** `providerMetadata.popagent` of a text part: `failure` marks the sentence that is also `metadata.error.text`. */
 export interface TextMetadata {
   failure?: boolean;
@@ -1000,6 +1228,15 @@ export interface TraceView {
   spans: Array<SpanView>;
   logs: Array<LogView>;
   truncated: boolean;
+}
+
+/** Records of one task in their order, newest page first; `previous_cursor` asks for those before these. */
+export interface TranscriptPage {
+  taskId: string;
+  records: Array<ActivityRecord>;
+  previousCursor: number | null;
+  /** Ask for what came after this one. */
+  revision: number;
 }
 
 /** A turn ended, once; `excerpt` is the beginning of its answer. */
@@ -1157,6 +1394,11 @@ export interface EventBySubject {
   "popagent.chat.evt.workspaces-changed.v1": WorkspaceChanged;
   "popagent.chat.evt.workspaces-deleted.v1": WorkspaceDeleted;
   "popagent.chat.evt.workspaces-registered.v1": WorkspaceRegistered;
+  "popagent.task-runner.evt.tasks-changed.v1": TaskChanged;
+  "popagent.task-runner.evt.tasks-deleted.v1": TaskDeleted;
+  "popagent.task-runner.evt.tasks-interrupted.v1": TaskInterrupted;
+  "popagent.task-runner.evt.tasks-started.v1": TaskStarted;
+  "popagent.task-runner.evt.tasks-stopped.v1": TaskStopped;
 }
 
 /** What a form needs to know of one setting. */

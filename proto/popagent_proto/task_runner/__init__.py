@@ -1,0 +1,1 @@
+"""What the task-runner answers and tells."""

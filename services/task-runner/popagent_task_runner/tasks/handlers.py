@@ -1,0 +1,197 @@
+"""Tasks: create, list, read, cancel, resolve, delete."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from popagent_bus import Handlers
+from popagent_db.pool import Connection
+from popagent_kit.errors import ConflictError, InvalidInputError
+from popagent_proto.chat.sessions import DeletedView
+from popagent_proto.task_runner.activity import ActivityRecord, TranscriptPage
+from popagent_proto.task_runner.tasks import (
+    CancelTask,
+    CreateTask,
+    DeleteTask,
+    GetTask,
+    ListTasks,
+    QueueFullError,
+    ReadTranscript,
+    ResolveTask,
+    TaskChanged,
+    TaskDeleted,
+    TaskDetail,
+    TaskList,
+    TaskNotFoundError,
+    TaskSummary,
+    TaskView,
+)
+from popagent_task_runner.tasks import lists, making, store
+from popagent_task_runner.tasks.causes import storable
+from popagent_task_runner.tasks.deps import TaskDeps
+from popagent_task_runner.tasks.ending import free_parent
+from popagent_task_runner.tasks.states import after
+from popagent_task_runner.tasks.transcript import MARK, NEWEST, PAGE_BYTES, SINCE
+
+handlers = Handlers[TaskDeps]()
+
+FULL_RETRY_AFTER_S: Final = 10.0
+
+
+@handlers.answers(CreateTask)
+async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
+    """Store the task, if its workspace, agent and model are known and its queue has room."""
+    body = command.body
+    workspace_id = await deps.catalogue.workspace(body.workspace_id)
+    if body.agent_id is not None:
+        await deps.catalogue.check_agent(body.agent_id)
+    if body.model is not None:
+        await deps.catalogue.check_model(body.model)
+    async with deps.pool.acquire() as conn:
+        while True:
+            seen = await store.SEEN.one(conn, command.command_id, workspace_id, deps.queue_depth)
+            if seen.task is not None:
+                return _repeated(command, seen.task)
+            if seen.waiting >= deps.queue_depth:
+                raise QueueFullError(retry_after_s=FULL_RETRY_AFTER_S)
+            created = await making.insert(
+                conn,
+                task_id=command.command_id,
+                prompt=body.prompt,
+                workspace_id=workspace_id,
+                now=seen.now,
+                max_attempts=body.max_attempts,
+                source=command.source,
+                workflow=command.workflow,
+                agent_id=body.agent_id,
+                model=body.model,
+                session_id=command.session_id,
+                schedule_id=command.schedule_id,
+                priority=body.priority,
+            )
+            if created is not None:
+                break  # else the same command came twice at once; seen now, it is the stored one
+    deps.outbox.wake()
+    deps.tasks.wake()
+    return created
+
+
+def _repeated(command: CreateTask, task: TaskDetail) -> TaskSummary:
+    """Return the stored task, if this is the command that made it."""
+    body = command.body
+    asked = (body.prompt, body.agent_id, body.model, body.priority, command.source, command.workflow)
+    stored = (task.prompt, task.agent_id, task.model, task.priority, task.source, task.workflow)
+    if asked != stored or body.workspace_id not in (None, task.workspace_id):
+        raise ConflictError("This Idempotency-Key was used for another task. Send this one with a new key.")
+    return summary_of(task)
+
+
+def summary_of(task: TaskDetail) -> TaskSummary:
+    """Return what lists show of the task."""
+    return TaskSummary.model_validate(task.model_dump(include=set(TaskSummary.model_fields)))
+
+
+@handlers.answers(ListTasks)
+async def list_tasks(deps: TaskDeps, query: ListTasks) -> TaskList:
+    """Return one page, newest first."""
+    statement, arguments = lists.statement(query)
+    async with deps.pool.acquire() as conn:
+        found = await statement.all(conn, *arguments)
+    page = found[: query.limit]
+    return TaskList(items=page, next_cursor=lists.encode(page[-1]) if len(found) > query.limit else None)
+
+
+@handlers.answers(GetTask)
+async def get_task(deps: TaskDeps, query: GetTask) -> TaskView:
+    """Return the task with the newest page of its transcript."""
+    async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
+        task = await store.GET.first(conn, query.task_id)
+        if task is None:
+            raise TaskNotFoundError
+        records, previous = await _newest(conn, task.id, None, query.limit) if query.limit else ([], None)
+        mark = await MARK.one(conn, task.id)
+    return TaskView(**task.model_dump(), activity=records, previous_cursor=previous, revision=mark.revision)
+
+
+@handlers.answers(ReadTranscript)
+async def read_transcript(deps: TaskDeps, query: ReadTranscript) -> TranscriptPage:
+    """Return a page before a record, or what was written since a revision."""
+    if query.before is not None and query.after is not None:
+        raise InvalidInputError("Give `before` or `after`, not both.", field="after")
+    async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
+        if await store.GET.first(conn, query.task_id) is None:
+            raise TaskNotFoundError
+        mark = await MARK.one(conn, query.task_id)
+        if query.after is None:
+            records, previous = await _newest(conn, query.task_id, query.before, query.limit)
+            return TranscriptPage(
+                task_id=query.task_id, records=records, previous_cursor=previous, revision=mark.revision
+            )
+        written = [row.view() for row in await SINCE.all(conn, query.task_id, query.after, query.limit, PAGE_BYTES)]
+    return TranscriptPage(
+        task_id=query.task_id,
+        records=sorted(written, key=lambda record: record.seq),
+        previous_cursor=None,
+        revision=max((record.revision for record in written), default=max(query.after, mark.revision)),
+    )
+
+
+async def _newest(
+    conn: Connection, task_id: str, before: int | None, limit: int
+) -> tuple[list[ActivityRecord], int | None]:
+    """Return records, oldest first, and the cursor of those before them."""
+    rows = await NEWEST.all(conn, task_id, before, limit + 1, PAGE_BYTES)
+    records = [row.view() for row in rows[:limit]][::-1]
+    if not records:
+        return [], None
+    more = len(rows) > limit or bool(await NEWEST.all(conn, task_id, records[0].seq, 1, PAGE_BYTES))
+    return records, records[0].seq if more else None
+
+
+@handlers.answers(CancelTask)
+async def cancel_task(deps: TaskDeps, command: CancelTask) -> TaskSummary:
+    """Cancel what waits; ask what runs to end."""
+    async with deps.outbox.transaction() as conn:
+        task = await _locked(conn, command.task_id)
+        state = after(task.state, "cancel")
+        if state == task.state:
+            return task
+        statement = store.CANCEL_WAITING if state == "cancelled" else store.REQUEST_STOP
+        task = await _changed(deps, conn, await statement.one(conn, task.id))
+        if state == "cancelled":
+            await free_parent(conn, deps.outbox, task)
+    deps.tasks.wake()
+    return task
+
+
+@handlers.answers(ResolveTask)
+async def resolve_task(deps: TaskDeps, command: ResolveTask) -> TaskSummary:
+    """Call the task completed, with the evidence for it; what it said of its failure goes."""
+    async with deps.outbox.transaction() as conn:
+        task = await _locked(conn, command.task_id)
+        after(task.state, "resolve")
+        evidence = storable(command.body.evidence, len(command.body.evidence))
+        return await _changed(deps, conn, await store.RESOLVE.one(conn, task.id, evidence))
+
+
+@handlers.answers(DeleteTask)
+async def delete_task(deps: TaskDeps, command: DeleteTask) -> DeletedView:
+    """Delete the task and its transcript; what it changed in a repository stays."""
+    async with deps.outbox.transaction() as conn:
+        task = await _locked(conn, command.task_id)
+        after(task.state, "delete")
+        await store.DELETE.run(conn, task.id)
+        await deps.outbox.add(conn, TaskDeleted(aggregate_id=task.id, version=task.version + 1, task_id=task.id))
+    return DeletedView(id=task.id)
+
+
+async def _locked(conn: Connection, task_id: str) -> TaskSummary:
+    task = await store.LOCK.first(conn, task_id)
+    if task is None:
+        raise TaskNotFoundError
+    return task
+
+
+async def _changed(deps: TaskDeps, conn: Connection, task: TaskSummary) -> TaskSummary:
+    await deps.outbox.add(conn, TaskChanged(aggregate_id=task.id, version=task.version, task=task))
+    return task

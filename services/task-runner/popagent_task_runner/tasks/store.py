@@ -1,0 +1,211 @@
+"""Statements about tasks, but for their transcripts and for claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from pydantic import BaseModel
+
+from popagent_db.query import Query
+from popagent_proto.task_runner.tasks import TaskDetail, TaskSource, TaskSummary
+from popagent_rows import outbox
+from popagent_rows.leased import FENCE
+
+SUMMARY: Final = """id, title, shown_state as state, source, workspace_id, workflow, agent_id, model, session_id,
+        schedule_id, remediates, priority, attempt as attempt_count, max_attempts,
+        case when state = 'queued' then run_at end as next_attempt_at, last_error_class, last_error, dead_lettered_at,
+        interrupted_at, turn_id, trace_id, excerpt, version, created_at, started_at, ended_at"""
+
+GET: Final = Query(
+    TaskDetail,
+    f"""
+    select {SUMMARY}, prompt, output, explanation, resolution,
+        (select r.id from tasks r where r.remediates = tasks.id) as remediation_id
+    from tasks
+    where id = $1
+    """,
+)
+
+
+class Seen(BaseModel):
+    """What a creation must know: the time, the task of this id if there is one, and how many wait."""
+
+    now: datetime
+    task: TaskDetail | None
+    waiting: int
+
+
+# $2 names the workspace, $3 is the most that is counted.
+SEEN: Final = Query(
+    Seen,
+    f"""
+    select clock_timestamp() as now, (select to_json(x) from ({GET.sql}) x) as task,
+        (select count(*) from (select 1 from tasks where state = 'queued' and workspace_id = $2 limit $3) x) as waiting
+    """,
+)
+
+# A task and the event of it, $17 to $21; no row when the id, or the remediation of this parent, is there already.
+INSERT: Final = Query(
+    str,
+    f"""
+    with created as (
+        insert into tasks (
+            id, title, prompt, source, workspace_id, workflow, agent_id, model, session_id, schedule_id, remediates,
+            concurrency_key, priority, max_attempts, run_at, created_at
+        )
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+        on conflict do nothing
+        returning id
+    ), told as (
+        {outbox.insert_from("created", 17)}
+    )
+    select id from created
+    """,
+)
+
+# Whoever changes a task that no attempt holds takes this lock first.
+LOCK: Final = Query(TaskSummary, f"select {SUMMARY} from tasks where id = $1 for update")
+
+CANCEL_WAITING: Final = Query(
+    TaskSummary,
+    f"""
+    update tasks
+    set state = 'cancelled', last_error_class = 'cancelled', last_error = null, ended_at = clock_timestamp(),
+        version = version + 1
+    where id = $1
+    returning {SUMMARY}
+    """,
+)
+REQUEST_STOP: Final = Query(
+    TaskSummary,
+    f"update tasks set stop_requested = true, version = version + 1 where id = $1 returning {SUMMARY}",
+)
+RESOLVE: Final = Query(
+    TaskSummary,
+    f"""
+    update tasks
+    set state = 'completed', resolution = $2, last_error_class = null, last_error = null, explanation = null,
+        dead_lettered_at = null, stop_requested = false, version = version + 1
+    where id = $1
+    returning {SUMMARY}
+    """,
+)
+DELETE: Final = Query(None, "delete from tasks where id = $1")
+
+START: Final = Query(
+    TaskSummary,
+    f"""
+    update tasks
+    set started_attempt = attempt, turn_id = $4, trace_id = $5, started_at = clock_timestamp(), ended_at = null,
+        version = version + 1
+    where {FENCE}
+    returning {SUMMARY}
+    """,
+)
+INTERRUPTED: Final = Query(
+    TaskSummary,
+    f"""
+    update tasks
+    set interrupted_at = clock_timestamp(), version = version + 1
+    where {FENCE} and interrupted_at is null
+    returning {SUMMARY}
+    """,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a verdict on an attempt is made of; `ran_s` counts from its start."""
+
+    attempt: int
+    max_attempts: int
+    source: TaskSource
+    workflow: bool
+    acted: bool
+    is_remediation: bool
+    has_remediation: bool
+    stop_requested: bool
+    now: datetime
+    ran_s: float
+    boot_gone: bool
+
+
+# Locks the attempt. It was lost by a restart when another suite began after it. A process that was started without a
+# suite (its boot is itself) is a lost runner, never a restart: else a task that kills such processes is tried for ever.
+FACTS: Final = Query(
+    Facts,
+    f"""
+    select attempt, max_attempts, source, workflow,
+        exists (select 1 from task_intents i where i.task_id = tasks.id and i.attempt = tasks.attempt) as acted,
+        remediates is not null as is_remediation,
+        exists (select 1 from tasks r where r.remediates = tasks.id) as has_remediation,
+        stop_requested, clock_timestamp() as now,
+        case when started_attempt = attempt then extract(epoch from clock_timestamp() - started_at) else 0 end::float8
+            as ran_s,
+        boot_id <> owner and exists (
+            select 1 from runners r
+            where r.boot_id <> r.owner and r.boot_id <> tasks.boot_id
+                and r.since > coalesce(tasks.started_at, tasks.created_at)
+        ) as boot_gone
+    from tasks
+    where {FENCE}
+    for no key update
+    """,
+)
+
+# How an attempt ends: $4 the state, $5 the pause before the next one, $6 what its ceiling rises by.
+END: Final = Query(
+    TaskSummary,
+    f"""
+    update tasks
+    set state = $4, owner = null, lease_until = null,
+        run_at = case when $4 = 'queued' then clock_timestamp() + make_interval(secs => $5) else run_at end,
+        max_attempts = max_attempts + $6, last_error_class = $7, last_error = $8, explanation = $9,
+        output = $10, excerpt = $11,
+        dead_lettered_at = case when $4 = 'dead-letter' then clock_timestamp() end,
+        ended_at = case when $4 = 'queued' then null else clock_timestamp() end,
+        interrupted_at = null, version = version + 1
+    where {FENCE}
+    returning {SUMMARY}
+    """,
+)
+
+LOCK_PARENT: Final = Query(TaskSummary, f"select {SUMMARY} from tasks where id = $1 and state = 'failed' for update")
+RETRY: Final = Query(
+    TaskSummary,
+    f"""
+    update tasks
+    set state = 'queued', run_at = clock_timestamp(), ended_at = null, version = version + 1
+    where id = $1
+    returning {SUMMARY}
+    """,
+)
+BURY: Final = Query(
+    TaskSummary,
+    f"""
+    update tasks
+    set state = 'dead-letter', dead_lettered_at = clock_timestamp(), explanation = $2, version = version + 1
+    where id = $1
+    returning {SUMMARY}
+    """,
+)
+
+INTENT: Final = Query(
+    None,
+    f"""
+    insert into task_intents (task_id, attempt, step, call_id, tool, arguments)
+    select id, attempt, $4, $5, $6, $7 from tasks where {FENCE}
+    """,
+)
+
+PRESENT: Final = Query(
+    None,
+    """
+    insert into runners (owner, boot_id) values ($1, $2)
+    on conflict (owner) do update set seen_at = clock_timestamp()
+    """,
+)
+ABSENT: Final = Query(None, "delete from runners where owner = $1")
+FORGET_RUNNERS: Final = Query(None, "delete from runners where seen_at < clock_timestamp() - interval '1 day'")

@@ -1,0 +1,135 @@
+"""The tasks that this process runs, and those that others left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from popagent_bus import Bus
+from popagent_db.pool import Connection
+from popagent_kit.errors import AppError, UnavailableError
+from popagent_proto import matrix
+from popagent_rows.leased import Holder, Lease, Outcome, Requeue, Verdict
+from popagent_rows.pulse import Pulse
+from popagent_rows.worker import Worker
+from popagent_task_runner.tasks import store
+from popagent_task_runner.tasks.attempt import TaskAttempt
+from popagent_task_runner.tasks.deps import Limits, RunDeps
+from popagent_task_runner.tasks.ending import end_lost
+from popagent_task_runner.tasks.executor import Finished
+from popagent_task_runner.tasks.rows import TASKS, LeasedTask, TaskRows
+
+log = logging.getLogger(__name__)
+
+WAKE: Final = matrix.wake_subject("task-runner", "tasks")
+PRESENT_EVERY_S: Final = 600.0
+FORGET_EVERY_S: Final = 3_600.0
+# Beside the time that executors get to end: storing what they ended with.
+SETTLE_S: Final = 5.0
+
+
+class Runners:
+    """Every task-runner there is, as one that only stores tasks sees them."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._waking: set[asyncio.Task[None]] = set()
+
+    def wake(self) -> None:
+        """Make every runner look at its rows; a wake-up that is lost costs a second."""
+        task = asyncio.create_task(self._bus.wake(WAKE), name="wake tasks")
+        self._waking.add(task)
+        task.add_done_callback(self._waking.discard)
+
+
+class TaskWorker:
+    """Claims tasks into slots, runs them, and ends those whose lease ran out; none before it knows its limits."""
+
+    def __init__(self, deps: RunDeps, bus: Bus, holder: Holder, *, rows: TaskRows = TASKS) -> None:
+        self._deps = deps
+        self._bus = bus
+        self.holder = holder
+        self._limits: Limits | None = None
+        self._executing: dict[str, asyncio.Task[Finished]] = {}
+        self._runners = Runners(bus)
+        self._worker: Worker[LeasedTask] = Worker(
+            rows, deps.pool, holder, handler=self._work, failed=_put_back, expired=self._lost, slots=0
+        )
+
+    @property
+    def running(self) -> int:
+        """How many tasks run here."""
+        return self._worker.running
+
+    async def start(self, pulse: Pulse) -> None:
+        """Begin; a wake-up from any runner makes this one look for due tasks and for stops."""
+        await self._be_present()
+        await self._read_limits()
+        self._worker.start(pulse)
+        pulse.every(self._deps.settings_every_s, "limits of tasks", self._read_limits)
+        pulse.every(PRESENT_EVERY_S, "presence of this runner", self._be_present)
+        pulse.every(FORGET_EVERY_S, "runners that are gone", self._forget)
+        await self._bus.on_wake(WAKE, self._look)
+
+    async def stop(self, grace_s: float) -> None:
+        """Claim nothing more; what runs gets `grace_s`, is then told to end, and its end is stored.
+
+        An executor that does not end keeps its row: nobody takes it before its lease is over.
+        """
+        await self._worker.stop(drain_s=grace_s, interrupt_s=self._deps.acknowledge_s + SETTLE_S)
+        try:
+            async with self._deps.pool.acquire(timeout_s=1) as conn:
+                await store.ABSENT.run(conn, self.holder.owner)
+        except UnavailableError as error:
+            log.info("a runner leaves without a word", extra={"reason": error.message})
+
+    def wake(self) -> None:
+        """Make every runner look at its rows, this one at once."""
+        self._worker.wake()
+        self._worker.look_for_stops()
+        self._runners.wake()
+
+    async def _look(self) -> None:
+        self._worker.wake()
+        self._worker.look_for_stops()
+
+    async def _work(self, lease: Lease[LeasedTask]) -> Outcome:
+        assert self._limits is not None, "there are no slots before the limits are known"
+        await TaskAttempt(self._deps, lease, self._executing, timeout_s=self._limits.timeout_s).carry_out()
+        # Another task with its key, or its parent, may go now.
+        self._worker.wake()
+        return None
+
+    async def _lost(self, conn: Connection, task: LeasedTask) -> Verdict:
+        if self._limits is None:
+            raise UnavailableError("how long a task may take is not known yet")
+        # TK-7: what still executes here is not recovered here.
+        if task.id not in self._executing:
+            await end_lost(conn, self._deps.outbox, task, timeout_s=self._limits.timeout_s)
+        return None
+
+    async def _read_limits(self) -> None:
+        try:
+            limits = await self._deps.limits()
+        except AppError as error:
+            if self._limits is None:
+                log.warning("no task is claimed before the settings are known: %s", error.message)
+            return
+        if self._limits is None or limits.slots != self._limits.slots:
+            self._worker.resize(limits.slots)
+        self._limits = limits
+
+    async def _be_present(self) -> None:
+        async with self._deps.pool.acquire() as conn:
+            await store.PRESENT.run(conn, self.holder.owner, self.holder.boot_id)
+
+    async def _forget(self) -> None:
+        async with self._deps.pool.acquire() as conn:
+            await store.FORGET_RUNNERS.run(conn)
+
+
+def _put_back(lease: Lease[LeasedTask], error: Exception) -> Outcome:
+    """What raises here is a defect of the runner, not of the task: its executor tells of failures by its ending."""
+    log.error("an attempt could not be carried out", exc_info=error, extra={"task": lease.row.id})
+    return Requeue(delay_s=5.0)
