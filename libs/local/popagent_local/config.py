@@ -16,6 +16,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "The embedded model": ("popagent_local.model_server.weights", "popagent_local.model_server.settings"),
     "Web search": ("popagent_web.settings",),
     "Streams": ("popagent_bus.settings",),
+    "Runs of agents": ("popagent_runs.settings",),
     "Every service": ("popagent_host.settings",),
     **{f"Service {row.name}": (f"{row.package}.settings",) for row in SERVICES},
 }

@@ -64,4 +64,6 @@ def _text(schema: dict[str, Any]) -> str:
         return "https://example.org"
     if schema.get("pattern") == "^[0-9a-f]{32}$":
         return TRACE_ID
+    if schema.get("pattern") == "^[0-9a-f]{64}$":
+        return TRACE_ID * 2
     return "example"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from popagent_host import ServiceSettings
 from popagent_kit.settings import setting
+from popagent_runs.settings import RunSettings
 
 
-class TaskRunnerSettings(ServiceSettings):
+class TaskRunnerSettings(RunSettings, ServiceSettings):
     """Read once at start; how many tasks run at once and how long is set in the page."""
 
     queue_depth: int = setting(

@@ -24,16 +24,6 @@ export interface ActivityEntry {
   durationMs?: number;
 }
 
-/** Either a directory below the workspace root, or the address of a repository to clone there. */
-export interface AddWorkspaceBody {
-  /** Needed with a path; else that of the directory. */
-  name?: string | null;
-  /** Relative to the workspace root; it must exist. */
-  path?: string | null;
-  /** https, ssh, git, or user@host:path, without a password or token. */
-  url?: string | null;
-  /** One plain name; by default the last part of the url. */
-  directory?: string | null;
 /** A stored record. The text of a running step grows: the record keeps its `seq` and gets a higher `revision`. */
 export interface ActivityRecord {
   kind: "step-start" | "text" | "tool-call" | "step" | "status";
@@ -50,6 +40,18 @@ export interface ActivityRecord {
   revision: number;
   attempt: number;
   at: string;
+}
+
+/** Either a directory below the workspace root, or the address of a repository to clone there. */
+export interface AddWorkspaceBody {
+  /** Needed with a path; else that of the directory. */
+  name?: string | null;
+  /** Relative to the workspace root; it must exist. */
+  path?: string | null;
+  /** https, ssh, git, or user@host:path, without a password or token. */
+  url?: string | null;
+  /** One plain name; by default the last part of the url. */
+  directory?: string | null;
 }
 
 /** `data` of a `data-agentActivity` part, whose id is the delegating tool call. In the stream each chunk holds only what changed: objects merge deeply over what was told before, values replace. The stored message has the whole. */
@@ -233,6 +235,14 @@ export interface AgentView {
   /** Rises with every change; send it with PATCH. 0: as popagent came. */
   revision: number;
   updatedAt: string;
+}
+
+/** Something too big for a message, kept in the blob bucket for an hour; the digest is checked when it is read. */
+export interface BlobRef {
+  id: string;
+  sizeBytes: number;
+  sha256: string;
+  mediaType: string;
 }
 
 /** Oldest first (AI SDK UI messages). */
@@ -715,6 +725,56 @@ export interface RegisterWorkspaceBody {
 export interface ResolveTaskBody {
   /** Why it counts as done. */
   evidence: string;
+}
+
+/** An enabled hook, in the order in which they run. */
+export interface RunHook {
+  id: string;
+  name: string;
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd";
+  matcher: string;
+  kind: "http" | "command";
+  url: string;
+  argv: Array<string>;
+  timeoutMs: number;
+  onFailure: "allow" | "block";
+  sealedSecret: string | null;
+}
+
+/** The model server that answers at this moment; `url` is null when none is connected. */
+export interface RunModel {
+  url: string | null;
+  sealedKey: string | null;
+  /** Another one when address or key is another. */
+  revision: string;
+}
+
+/** An enabled skill of one agent. */
+export interface RunSkill {
+  agentId: string;
+  name: string;
+  description: string;
+  instructions: string;
+  references: Record<string, string>;
+}
+
+/** All of them; large ones travel as a blob. */
+export interface RunSkills {
+  items: Array<RunSkill>;
+}
+
+/** Settings, agents, workspace, hooks and model as they are now. Secrets are sealed to whoever asked. */
+export interface RunSnapshot {
+  settings: AgentRuntimeView;
+  model: RunModel;
+  agent: AgentView;
+  /** Whom the agent can give work to, in the order of the company. */
+  delegable: Array<AgentView>;
+  workspace: WorkspaceView;
+  hooks: Array<RunHook>;
+  skills: RunSkills | null;
+  /** Holds RunSkills when they are too large for a message. */
+  skillsBlob: BlobRef | null;
 }
 
 /** Rename, or shorten to a stored prefix; content is the server's and is never taken from a client. */

@@ -1,0 +1,67 @@
+"""What the runs of this process share, and the executor that is made of it."""
+
+from __future__ import annotations
+
+from popagent_host import Service
+from popagent_kit.settings import home_folder
+from popagent_models.admission import Admission, parse_limits
+from popagent_models.settings import ModelSettings
+from popagent_runs.begun import RunParts
+from popagent_runs.hooks.asking import HookCalls
+from popagent_runs.hooks.audit import EVERY_S, HookAudit
+from popagent_runs.hooks.commanding import HookCommands
+from popagent_runs.hooks.origins import parse_origins
+from popagent_runs.models.gateway import ModelGateway
+from popagent_runs.models.settings import LocalModelSettings
+from popagent_runs.models.usage import UsageTable
+from popagent_task_runner.agents.executor import AgentExecutor
+from popagent_task_runner.agents.process_key import ProcessKey
+from popagent_task_runner.agents.snapshots import Snapshots
+from popagent_task_runner.agents.store import ADD_HOOK_RUN
+from popagent_task_runner.settings import TaskRunnerSettings
+from popagent_web.searxng import SearXNG
+from popagent_web.settings import SearchSettings
+
+
+def executor_of(service: Service[TaskRunnerSettings]) -> AgentExecutor:
+    """Return the executor; what it opens is closed at the stop, after the tasks have ended."""
+    key = ProcessKey()
+    parts = RunParts(
+        home=home_folder(),
+        workspace_root=service.settings.root(),
+        models=_models(service, key),
+        hooks=_hook_calls(service, key),
+        hook_audit=_hook_audit(service),
+        web=_web(service),
+    )
+    return AgentExecutor(parts, Snapshots(service.bus, key))
+
+
+def _models(service: Service[TaskRunnerSettings], key: ProcessKey) -> ModelGateway:
+    """Which server answers, chat says run by run; how long it may take, and how many calls at once, is said here."""
+    settings = ModelSettings.load().model_copy(update={"model_url": None, "model_key": None, "model": None})
+    admission = Admission(parse_limits(settings.limits), service.pool.connect)
+    gateway = ModelGateway(settings, LocalModelSettings(), key, admission=admission, usage=UsageTable(service.pool))
+    service.on_stop(admission.close)
+    service.on_stop(gateway.close)
+    return gateway
+
+
+def _hook_calls(service: Service[TaskRunnerSettings], key: ProcessKey) -> HookCalls:
+    commands = HookCommands(service.settings.hook_folder, service.settings.root())
+    calls = HookCalls(parse_origins(service.settings.hook_origins), commands, key)
+    service.on_stop(calls.close)
+    return calls
+
+
+def _hook_audit(service: Service[TaskRunnerSettings]) -> HookAudit:
+    audit = HookAudit(service.pool, ADD_HOOK_RUN)
+    service.on_stop(audit.close)
+    service.pulse.every(EVERY_S, "what hooks did", audit.write)
+    return audit
+
+
+def _web(service: Service[TaskRunnerSettings]) -> SearXNG:
+    searxng = SearXNG(SearchSettings.load().url)
+    service.on_stop(searxng.close)
+    return searxng
