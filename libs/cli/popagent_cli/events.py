@@ -21,7 +21,7 @@ PLACES: Final = frozenset({"ready", "resync"})
 
 
 @click.command()
-@click.option("--topics", default="sessions,turns,workspaces,settings,agents,hooks,health", show_default=True)
+@click.option("--topics", default="sessions,turns,workspaces,settings,agents,hooks,tasks,health", show_default=True)
 @as_json_option
 @with_client
 def events(client: Client, topics: str, as_json: bool) -> None:
@@ -78,7 +78,10 @@ def _line(topic: str, data: dict[str, Any]) -> str:
     session = event.get("session")
     if isinstance(session, dict):
         words += [session["id"], f"“{session['title']}”"]
-    words += [str(event[name]) for name in ("state", "errorClass", "sessionId") if event.get(name)]
+    task = event.get("task")
+    if isinstance(task, dict):
+        words += [task["id"], task["state"], f"“{task['title']}”"]
+    words += [str(event[name]) for name in ("state", "errorClass", "sessionId", "taskId") if event.get(name)]
     if isinstance(event.get("workspace"), dict):
         words.append(event["workspace"]["name"])
     return "  ".join(words)

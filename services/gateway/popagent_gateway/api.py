@@ -23,6 +23,7 @@ from popagent_gateway.routes import (
     observability,
     sessions,
     settings,
+    tasks,
     workspaces,
 )
 from popagent_gateway.routes.pages import BUILT, page_routes
@@ -36,6 +37,7 @@ ROUTERS: Final = (
     agents.router,
     company.router,
     hooks.router,
+    tasks.router,
     models.router,
     settings.router,
     events.router,

@@ -15,6 +15,7 @@ from popagent_proto.chat.sessions import SessionChanged, SessionDeleted
 from popagent_proto.chat.settings import AgentRuntimeChanged
 from popagent_proto.chat.turns import TurnEnded, TurnStarted
 from popagent_proto.chat.workspaces import WorkspaceChanged, WorkspaceDeleted, WorkspaceRegistered
+from popagent_proto.task_runner.tasks import TaskChanged, TaskDeleted, TaskInterrupted, TaskStarted, TaskStopped
 
 # No service tells of it: the gateway watches health itself while somebody listens.
 HEALTH: Final = "health"
@@ -25,6 +26,7 @@ TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "settings": (AgentRuntimeChanged, ModelConnectionChanged),
     "agents": (AgentChanged,),
     "hooks": (HookChanged, HookDeleted),
+    "tasks": (TaskChanged, TaskStarted, TaskStopped, TaskInterrupted, TaskDeleted),
     HEALTH: (),
 }
 TOPIC_OF: Final = {event.subject: topic for topic, events in TOPICS.items() for event in events}
