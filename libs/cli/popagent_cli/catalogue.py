@@ -24,6 +24,16 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
         "sessions": Entry("popagent_cli.sessions:sessions", "Find, name, archive and delete conversations."),
         "history": Entry("popagent_cli.history:history", "Export a whole conversation as Markdown or JSON."),
     },
+    "Let it work": {
+        "task-create": Entry("popagent_cli.tasks:create", "Give a task that goes on when nobody watches."),
+        "task-list": Entry("popagent_cli.tasks:list_tasks", "List tasks, newest first."),
+        "task-show": Entry("popagent_cli.tasks:show", "Show a task and what was done for it."),
+        "task-cancel": Entry("popagent_cli.tasks:cancel", "Cancel a task; one that runs ends first."),
+        "task-resolve": Entry(
+            "popagent_cli.tasks:resolve", "Call a task done that did not complete, and say why it is."
+        ),
+        "task-delete": Entry("popagent_cli.tasks:delete", "Delete a task that has ended, with its transcript."),
+    },
     "Set up": {
         "models": Entry("popagent_cli.models:models", "Show which models can answer."),
         "agents": Entry("popagent_cli.agents:agents", "Who the agents are; change what makes them so."),

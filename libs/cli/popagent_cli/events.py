@@ -23,7 +23,7 @@ PLACES: Final = frozenset({"ready", "resync"})
 
 @click.command()
 @click.option(
-    "--topics", default="sessions,turns,workspaces,settings,agents,skills,hooks,jobs,health", show_default=True
+    "--topics", default="sessions,turns,workspaces,settings,agents,skills,hooks,jobs,tasks,health", show_default=True
 )
 @as_json_option
 @with_client
@@ -81,7 +81,10 @@ def _line(topic: str, data: dict[str, Any]) -> str:
     session = event.get("session")
     if isinstance(session, dict):
         words += [session["id"], f"“{session['title']}”"]
-    words += [str(event[name]) for name in ("state", "errorClass", "sessionId") if event.get(name)]
+    task = event.get("task")
+    if isinstance(task, dict):
+        words += [task["id"], task["state"], f"“{task['title']}”"]
+    words += [str(event[name]) for name in ("state", "errorClass", "sessionId", "taskId") if event.get(name)]
     if isinstance(event.get("job"), dict):
         job = event["job"]
         words += [job["id"], job["state"], f"{job['progress']:.0%}", job["note"]]

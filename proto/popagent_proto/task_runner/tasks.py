@@ -178,8 +178,8 @@ class ReadTranscript(Query[TranscriptPage]):
     subject: ClassVar = "popagent.task-runner.qry.tasks-transcript.v1"
 
     task_id: Id
-    before: int | None = Field(default=None, ge=0)
-    after: int | None = Field(default=None, ge=0)
+    before: int | None = Field(default=None, ge=0, le=2**62)
+    after: int | None = Field(default=None, ge=0, le=2**62)
     limit: int = Field(default=RECORDS_KEPT, ge=1, le=RECORDS_KEPT)
 
 

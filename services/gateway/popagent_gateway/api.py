@@ -25,6 +25,7 @@ from popagent_gateway.routes import (
     sessions,
     settings,
     skills,
+    tasks,
     workspaces,
 )
 from popagent_gateway.routes.pages import BUILT, page_routes
@@ -40,6 +41,7 @@ ROUTERS: Final = (
     skills.router,
     company.router,
     hooks.router,
+    tasks.router,
     models.router,
     settings.router,
     events.router,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated, Final, get_args
+
+from pydantic import AfterValidator, Field
 
 from popagent_kit.ids import Id
 from popagent_proto.base import Text, Wire
 from popagent_proto.chat.sessions import SearchText
+from popagent_proto.task_runner.activity import RECORDS_KEPT
+from popagent_proto.task_runner.tasks import ListTasks, TaskSource, TaskState
 
 
 class SessionPage(Wire):
@@ -39,3 +43,49 @@ class HookRunPage(Wire):
     turn_id: Id | None = None
     cursor: Text | None = Field(default=None, max_length=200)
     limit: int = Field(default=50, ge=1, le=200)
+
+
+STATES: Final[tuple[TaskState, ...]] = get_args(TaskState)
+
+
+def _known_states(text: str) -> str:
+    unknown = [name for name in text.split(",") if name not in STATES]
+    if unknown:
+        raise ValueError(f"must be states separated by commas; there are {', '.join(STATES)}")
+    return text
+
+
+class TaskFilter(Wire):
+    """Which tasks; without a cursor the newest."""
+
+    state: (
+        Annotated[
+            Text, Field(max_length=200, description="Any of these, separated by commas."), AfterValidator(_known_states)
+        ]
+        | None
+    ) = None
+    workspace_id: Id | None = None
+    schedule_id: Id | None = None
+    source: TaskSource | None = None
+    q: Text | None = Field(default=None, min_length=1, max_length=200, description="Text in the title, in any case.")
+    cursor: Text | None = Field(default=None, max_length=200)
+    limit: int = Field(default=50, ge=1, le=200)
+
+    def query(self) -> ListTasks:
+        """Return the question to the owner."""
+        states = None if self.state is None else [state for state in STATES if state in self.state.split(",")]
+        return ListTasks(state=states, **self.model_dump(exclude={"state"}))
+
+
+class TaskRecords(Wire):
+    """How many of the newest records of a task's transcript; 0 for none."""
+
+    limit: int = Field(default=RECORDS_KEPT, ge=0, le=RECORDS_KEPT)
+
+
+class TranscriptRange(Wire):
+    """Which records of a transcript: those before `before`, a `seq`, or those written since the revision `after`."""
+
+    before: int | None = Field(default=None, ge=0, le=2**62)
+    after: int | None = Field(default=None, ge=0, le=2**62)
+    limit: int = Field(default=RECORDS_KEPT, ge=1, le=RECORDS_KEPT)

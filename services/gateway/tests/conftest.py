@@ -100,6 +100,13 @@ async def observability(nats_url: str) -> AsyncIterator[Owner]:
 
 
 @pytest.fixture
+async def task_runner(nats_url: str) -> AsyncIterator[Owner]:
+    owner = await start_owner(nats_url, "task-runner", requests_of("task-runner"))
+    yield owner
+    await owner.bus.drain()
+
+
+@pytest.fixture
 async def bus(nats_url: str) -> AsyncIterator[Bus]:
     connected = await Bus.connect(nats_url, service="gateway")
     yield connected

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from popagent_cli import tasks
+
+from .conftest import Peer, Run, view
+
+TASK = view("TaskView", id="t1", title="Count the herons.", activity=[], previousCursor=None, revision=0)
+WORKSPACES = {"items": [{**view("WorkspaceView"), "id": "w1", "name": "Marsh"}], "nextCursor": None}
+
+
+def record(seq: int, revision: int, kind: str = "text", **more: Any) -> dict[str, Any]:
+    plain = view("TranscriptPage")["records"][0]
+    return {**plain, "seq": seq, "revision": revision, "kind": kind, "calls": [], "agentId": "researcher", **more}
+
+
+@pytest.fixture(autouse=True)
+def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "LOOK_EVERY_S", 0.0)
+
+
+def test_a_task_is_created_in_a_workspace_that_is_named_with_words_from_standard_input(peer: Peer, run: Run) -> None:
+    peer.answers["workspace list"] = WORKSPACES
+    peer.answers["task-create"] = TASK
+
+    plain = run("task-create", "marsh", "Count.")
+    first = peer.asked[-1].body
+    run("task-create", "w1", "-", "big-model", "--priority", "3", "--max-attempts", "1", stdin="Count\nthem.\n")
+
+    assert plain.output.startswith("t1\n")
+    assert "task-show t1 --follow" in plain.output
+    assert first == {"prompt": "Count.", "workspaceId": "w1"}
+    assert peer.asked[-1].body == {
+        "prompt": "Count\nthem.\n",
+        "workspaceId": "w1",
+        "model": "big-model",
+        "priority": 3,
+        "maxAttempts": 1,
+    }
+
+
+def test_a_list_shows_what_is_wrong_and_asks_for_what_was_named(peer: Peer, run: Run) -> None:
+    peer.answers["workspace list"] = WORKSPACES
+    row = {**TASK, "state": "failed", "lastErrorClass": "timeout", "attemptCount": 1, "maxAttempts": 3}
+    peer.answers["task-list"] = {"items": [row, {**TASK, "interruptedAt": TASK["createdAt"]}], "nextCursor": None}
+
+    shown = run("task-list", "--state", "failed", "--workspace", "Marsh", "--search", "heron")
+    query = peer.asked[-1].query
+    peer.answers["task-list"] = {"items": [], "nextCursor": None}
+
+    assert "1 of 3" in shown.output
+    assert "timeout" in shown.output
+    assert "does not end" in shown.output
+    assert (query["state"], query["workspaceId"], query["q"]) == ("failed", "w1", "heron")
+    assert "task-create" in run("task-list").output
+    assert "no such task" in run("task-list", "--search", "x").output
+
+
+def test_a_task_is_followed_to_its_end_and_words_that_grow_are_printed_once(peer: Peer, run: Run) -> None:
+    states = iter([{**TASK, "state": "running"}, {**TASK, "state": "running"}, TASK, {**TASK, "output": "Seven."}])
+    pages = iter(
+        [
+            {"records": [record(1, 1, text="There are ")], "revision": 1},
+            {
+                "records": [record(1, 2, text="There are seven."), record(2, 3, "tool-call", calls=[CALL])],
+                "revision": 3,
+            },
+            {"records": [], "revision": 3},
+        ]
+    )
+    peer.answers["task-show"] = lambda _: (next(states), 200)
+    peer.answers["task-show --follow"] = lambda _: ({"taskId": "t1", "previousCursor": None, **next(pages)}, 200)
+
+    result = run("task-show", "t1", "--follow")
+
+    assert result.exit_code == 0
+    assert "There are seven.\n" in result.output
+    assert "completed read {'path': 'a'} → 7" in result.output
+    assert result.output.rstrip().endswith("Seven.")
+
+
+CALL = {
+    "callId": "c",
+    "tool": "read",
+    "arguments": {"path": "a"},
+    "result": "7",
+    "error": None,
+    "status": "completed",
+}
+
+
+def test_a_failed_task_says_why_and_a_follower_exits_with_1(peer: Peer, run: Run) -> None:
+    lost = {"state": "dead-letter", "lastErrorClass": "runner-lost", "lastError": "Gone.", "explanation": "Spent."}
+    peer.answers["task-show"] = {**TASK, **lost}
+    peer.answers["task-show --follow"] = {"taskId": "t1", "records": [], "previousCursor": None, "revision": 0}
+
+    shown, followed = run("task-show", "t1"), run("task-show", "t1", "--follow")
+
+    assert "dead-letter (runner-lost): Gone.\nSpent." in shown.output
+    assert [shown.exit_code, followed.exit_code] == [0, 1]
+
+
+def test_what_a_task_says_cannot_move_the_terminal(peer: Peer, run: Run) -> None:
+    peer.answers["task-show"] = {
+        **TASK,
+        "title": "a\x1b[2Jb",
+        "output": "c\x1b[2Jd",
+        "activity": [record(1, 1, text="e\x1b[2Jf"), record(2, 2, "status", text="g\x1b[2Jh")],
+    }
+
+    assert "\x1b" not in run("task-show", "t1").output
+
+
+def test_a_task_is_cancelled_resolved_and_deleted(peer: Peer, run: Run) -> None:
+    peer.answers["task-cancel"] = {**TASK, "state": "cancelling"}
+    peer.answers["task-resolve"] = TASK
+
+    assert "t1 is cancelling" in run("task-cancel", "t1").output
+    assert "t1 is completed" in run("task-resolve", "t1", "I saw it.").output
+    assert peer.asked[-1].body == {"evidence": "I saw it."}
+    assert "t1 is deleted" in run("task-delete", "t1", "--yes").output
