@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from popagent_bus import Handlers
+from popagent_chat import work
 from popagent_chat.agents import company
 from popagent_chat.agents import handlers as agents
 from popagent_chat.deps import ChatDeps, RunDeps
@@ -58,6 +59,7 @@ SLICES: Final = (
     start,
     stop,
     snapshot,
+    work,
 )
 
 

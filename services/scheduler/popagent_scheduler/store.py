@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
 from popagent_db.query import Query
-from popagent_proto.scheduler import RunOutcome, ScheduleRunView, ScheduleView
+from popagent_proto.scheduler import ScheduleRunView, ScheduleView
 from popagent_proto.task_runner.tasks import TaskSource
 
 # Of each schedule; older ones are dropped.
@@ -206,11 +206,3 @@ DROP_OLD: Final = Query(
     where r.schedule_id = old.schedule_id and r.planned_at = old.planned_at and old.place > $1 and r.outcome <> 'due'
     """,
 )
-
-
-def changed(stored: StoredSchedule, **values: Any) -> StoredSchedule:
-    """Return the row with other values."""
-    return stored.model_copy(update=values)
-
-
-SETTLED: Final[tuple[RunOutcome, ...]] = ("started", "skipped", "missed", "refused")
