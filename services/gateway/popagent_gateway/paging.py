@@ -32,3 +32,10 @@ class HookRunPage(Wire):
     turn_id: Id | None = None
     cursor: Text | None = Field(default=None, max_length=200)
     limit: int = Field(default=50, ge=1, le=200)
+
+
+class ScheduleRunPage(Wire):
+    """Which runs of a schedule; without a cursor the newest."""
+
+    cursor: Text | None = Field(default=None, max_length=200)
+    limit: int = Field(default=50, ge=1, le=200)
