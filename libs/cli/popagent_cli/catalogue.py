@@ -33,6 +33,28 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
             "popagent_cli.tasks:resolve", "Call a task done that did not complete, and say why it is."
         ),
         "task-delete": Entry("popagent_cli.tasks:delete", "Delete a task that has ended, with its transcript."),
+        "schedule-list": Entry(
+            "popagent_cli.schedules:schedule_list", "List schedules by name, with their next and their last time."
+        ),
+        "schedule-create": Entry("popagent_cli.schedules:schedule_create", "Make a schedule."),
+        "schedule-preview": Entry(
+            "popagent_cli.schedules:schedule_preview",
+            "Say what a rule means, and when it would fire next; nothing is stored.",
+        ),
+        "schedule-patch": Entry("popagent_cli.schedules:schedule_patch", "Change a schedule."),
+        "schedule-pause": Entry("popagent_cli.schedules:schedule_pause", "Let a schedule rest; tasks that run go on."),
+        "schedule-resume": Entry(
+            "popagent_cli.schedules:schedule_resume",
+            "Let a schedule go on; what passed while it rested is not made up for.",
+        ),
+        "schedule-run": Entry("popagent_cli.schedules:schedule_run", "Run a schedule now, paused or not."),
+        "schedule-history": Entry(
+            "popagent_cli.schedules:schedule_history",
+            "Tell what came of the times of a schedule, the newest first.",
+        ),
+        "schedule-delete": Entry(
+            "popagent_cli.schedules:schedule_delete", "Delete a schedule and its history; its tasks stay."
+        ),
     },
     "Set up": {
         "models": Entry("popagent_cli.models:models", "Show which models can answer."),

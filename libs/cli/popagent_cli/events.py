@@ -23,7 +23,9 @@ PLACES: Final = frozenset({"ready", "resync"})
 
 @click.command()
 @click.option(
-    "--topics", default="sessions,turns,workspaces,settings,agents,skills,hooks,jobs,tasks,health", show_default=True
+    "--topics",
+    default="sessions,turns,workspaces,settings,agents,skills,hooks,jobs,tasks,schedules,health",
+    show_default=True,
 )
 @as_json_option
 @with_client

@@ -18,6 +18,7 @@ from popagent_proto.chat.skills import SkillFields, SkillPatch
 from popagent_proto.chat.turns import ChatRequest
 from popagent_proto.chat.workspaces import PatchWorkspaceBody, RegisterWorkspaceBody
 from popagent_proto.common import JobView
+from popagent_proto.scheduler import ScheduleChanges, ScheduleFields
 from popagent_proto.task_runner.tasks import CreateTaskBody, ResolveTaskBody
 
 
@@ -56,6 +57,8 @@ def http_shapes() -> list[type[BaseModel]]:
         RegisterWorkspaceBody,
         ResolveTaskBody,
         SaveSessionBody,
+        ScheduleChanges,
+        ScheduleFields,
         SetHeadBody,
         SkillFields,
         SkillPatch,

@@ -147,6 +147,9 @@ class CreateTask(Command[TaskSummary]):
     workflow: bool = False
     session_id: Id | None = None
     schedule_id: Id | None = None
+    unless_scheduled: bool = Field(
+        default=False, description="409 schedule_busy while another task of this schedule waits or runs."
+    )
 
 
 class ListTasks(Query[TaskList]):
@@ -191,6 +194,12 @@ class TaskStateError(ConflictError):
     """The task is in a state that does not allow this."""
 
     code = "task_state"
+
+
+class ScheduleBusyError(ConflictError):
+    """A task of an earlier time of this schedule still waits or runs."""
+
+    code = "schedule_busy"
 
 
 class QueueFullError(RateLimitedError):

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from popagent_bus import Handlers
-from popagent_chat import jobs, run_snapshots
+from popagent_chat import jobs, run_snapshots, work
 from popagent_chat.agents import company
 from popagent_chat.agents import handlers as agents
 from popagent_chat.deps import ChatDeps, RunDeps
@@ -72,6 +72,7 @@ SLICES: Final = (
     stop,
     snapshot,
     run_snapshots,
+    work,
 )
 
 

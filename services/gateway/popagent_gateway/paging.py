@@ -89,3 +89,10 @@ class TranscriptRange(Wire):
     before: int | None = Field(default=None, ge=0, le=2**62)
     after: int | None = Field(default=None, ge=0, le=2**62)
     limit: int = Field(default=RECORDS_KEPT, ge=1, le=RECORDS_KEPT)
+
+
+class ScheduleRunPage(Wire):
+    """Which runs of a schedule; without a cursor the newest."""
+
+    cursor: Text | None = Field(default=None, max_length=200)
+    limit: int = Field(default=50, ge=1, le=200)

@@ -17,6 +17,7 @@ from popagent_proto.chat.settings import AgentRuntimeChanged
 from popagent_proto.chat.skills import SkillChanged, SkillDeleted
 from popagent_proto.chat.turns import TurnEnded, TurnStarted
 from popagent_proto.chat.workspaces import WorkspaceChanged, WorkspaceDeleted, WorkspaceRegistered
+from popagent_proto.scheduler import ScheduleChanged, ScheduleDeleted
 from popagent_proto.task_runner.tasks import TaskChanged, TaskDeleted, TaskInterrupted, TaskStarted, TaskStopped
 
 # No service tells of it: the gateway watches health itself while somebody listens.
@@ -31,6 +32,7 @@ TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "hooks": (HookChanged, HookDeleted),
     "jobs": (JobChanged,),
     "tasks": (TaskChanged, TaskStarted, TaskStopped, TaskInterrupted, TaskDeleted),
+    "schedules": (ScheduleChanged, ScheduleDeleted),
     HEALTH: (),
 }
 TOPIC_OF: Final = {event.subject: topic for topic, events in TOPICS.items() for event in events}

@@ -352,6 +352,14 @@ export interface CreateTaskBody {
   maxAttempts?: number;
 }
 
+/** What a rule means. */
+export interface CronPreview {
+  cron: string;
+  words: string;
+  timezone: string;
+  next: Array<string>;
+}
+
 /** What was deleted. */
 export interface DeletedView {
   id: string;
@@ -783,6 +791,120 @@ export interface SaveSessionBody {
   title?: string | null;
   /** The ids to keep, a prefix of the stored branch. */
   messages?: Array<MessageRef> | null;
+}
+
+/** A schedule was made or changed, or ran. */
+export interface ScheduleChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  schedule: ScheduleView;
+}
+
+/** What is absent stays as it is; null means something for `agentId` and `model` alone. */
+export interface ScheduleChanges {
+  /** The one you saw last. */
+  revision: number;
+  name: string | null;
+  prompt: string | null;
+  cron: string | null;
+  agentId: string | null;
+  model: string | null;
+  maxAttempts: number | null;
+  catchUpMinutes: number | null;
+  skipIfRunning: boolean | null;
+  enabled: boolean | null;
+}
+
+/** Nothing of it is left but its tasks. */
+export interface ScheduleDeleted {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  scheduleId: string;
+}
+
+/** What a person decides about a schedule. */
+export interface ScheduleFields {
+  name: string;
+  /** What is to be done; characters, not tokens. */
+  prompt: string;
+  /** Five fields (minute, hour, day of the month, month, day of the week) or @hourly, @daily, @weekly, @monthly, @yearly, in the time zone of the server. */
+  cron: string;
+  /** The default workspace when absent; it never changes. */
+  workspaceId: string | null;
+  /** Who does it; the orchestrator when absent. */
+  agentId: string | null;
+  model: string | null;
+  /** Of each task that comes of it. */
+  maxAttempts: number;
+  /** Minutes: a time that passed while nothing ran is made up for once when it is not longer ago. */
+  catchUpMinutes: number;
+  /** A time is skipped while a task of an earlier one still waits or runs. */
+  skipIfRunning: boolean;
+  enabled: boolean;
+}
+
+/** By name, never more than MOST_SCHEDULES. */
+export interface ScheduleList {
+  nextCursor: string | null;
+  items: Array<ScheduleView>;
+  timezone: string;
+}
+
+/** Newest first. */
+export interface ScheduleRunList {
+  nextCursor: string | null;
+  items: Array<ScheduleRunView>;
+}
+
+/** What came of one planned time: a task, or why there is none. */
+export interface ScheduleRunView {
+  scheduleId: string;
+  plannedAt: string;
+  /** Somebody asked for it; it was no time of the rule. */
+  asked: boolean;
+  /** due: its task is being made; started: it was; skipped: an earlier one still ran; missed: it was too long ago; refused: no task can be made of it, `note` says why. */
+  outcome: "due" | "started" | "skipped" | "missed" | "refused";
+  note: string;
+  /** The task that was made. */
+  taskId: string | null;
+}
+
+/** A schedule. One of the source `self-update` belongs to the system: it can be paused, and nothing else. */
+export interface ScheduleView {
+  id: string;
+  source: "user" | "self-update";
+  workspaceId: string;
+  name: string;
+  prompt: string;
+  /** Null: the orchestrator. */
+  agentId: string | null;
+  /** Null: the default model of the moment. */
+  model: string | null;
+  cron: string;
+  /** The rule in English. */
+  cronWords: string;
+  /** Of the server. */
+  timezone: string;
+  maxAttempts: number;
+  catchUpMinutes: number;
+  skipIfRunning: boolean;
+  enabled: boolean;
+  /** Null while it is paused. */
+  nextRunAt: string | null;
+  lastRun: ScheduleRunView | null;
+  revision: number;
+  createdAt: string;
+  updatedAt: string;
 }
 
 /** The public half of the key that values are sealed to. */
@@ -1351,6 +1473,11 @@ export interface TurnView {
   created: boolean;
 }
 
+/** Where the work will be done. */
+export interface WorkPlace {
+  workspaceId: string;
+}
+
 /** A directory that could be registered; `path` is relative to the workspace root. */
 export interface WorkspaceCandidate {
   /** It is a Git checkout. */
@@ -1454,6 +1581,8 @@ export interface EventBySubject {
   "popagent.chat.evt.workspaces-changed.v1": WorkspaceChanged;
   "popagent.chat.evt.workspaces-deleted.v1": WorkspaceDeleted;
   "popagent.chat.evt.workspaces-registered.v1": WorkspaceRegistered;
+  "popagent.scheduler.evt.schedules-changed.v1": ScheduleChanged;
+  "popagent.scheduler.evt.schedules-deleted.v1": ScheduleDeleted;
   "popagent.task-runner.evt.tasks-changed.v1": TaskChanged;
   "popagent.task-runner.evt.tasks-deleted.v1": TaskDeleted;
   "popagent.task-runner.evt.tasks-interrupted.v1": TaskInterrupted;

@@ -18,6 +18,7 @@ from popagent_proto.task_runner.tasks import (
     QueueFullError,
     ReadTranscript,
     ResolveTask,
+    ScheduleBusyError,
     TaskChanged,
     TaskDeleted,
     TaskDetail,
@@ -52,6 +53,8 @@ async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
             seen = await store.SEEN.one(conn, command.command_id, workspace_id, deps.queue_depth)
             if seen.task is not None:
                 return _repeated(command, seen.task)
+            if command.unless_scheduled and (busy := await _earlier(conn, command)) is not None:
+                raise ScheduleBusyError(f"Task {busy} of an earlier time still waits or runs.")
             if seen.waiting >= deps.queue_depth:
                 raise QueueFullError(retry_after_s=FULL_RETRY_AFTER_S)
             created = await making.insert(
@@ -74,6 +77,10 @@ async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
     deps.outbox.wake()
     deps.tasks.wake()
     return created
+
+
+async def _earlier(conn: Connection, command: CreateTask) -> str | None:
+    return await store.ACTIVE_OF_SCHEDULE.first(conn, command.schedule_id)
 
 
 def _repeated(command: CreateTask, task: TaskDetail) -> TaskSummary:

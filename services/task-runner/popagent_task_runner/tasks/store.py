@@ -65,6 +65,16 @@ INSERT: Final = Query(
     """,
 )
 
+ACTIVE_OF_SCHEDULE: Final = Query(
+    str,
+    """
+    select id from tasks
+    where schedule_id = $1 and shown_state in ('queued', 'running', 'cancelling')
+    order by created_at desc
+    limit 1
+    """,
+)
+
 # Whoever changes a task that no attempt holds takes this lock first.
 LOCK: Final = Query(TaskSummary, f"select {SUMMARY} from tasks where id = $1 for update")
 

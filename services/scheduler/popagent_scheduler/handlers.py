@@ -1,0 +1,214 @@
+"""Schedules: list, create, change, delete, run now, what came of them, and what a rule means."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from popagent_bus import Handlers
+from popagent_db.pool import Connection
+from popagent_kit.clock import now as clock_now
+from popagent_kit.errors import InvalidInputError, RevisionConflictError
+from popagent_proto.chat.sessions import DeletedView
+from popagent_proto.chat.work import CheckWork
+from popagent_proto.scheduler import (
+    MOST_SCHEDULES,
+    PREVIEWED,
+    CreateSchedule,
+    CronPreview,
+    DeleteSchedule,
+    ListScheduleRuns,
+    ListSchedules,
+    PreviewCron,
+    RunSchedule,
+    ScheduleDeleted,
+    ScheduleList,
+    ScheduleNotFoundError,
+    ScheduleRunList,
+    ScheduleRunView,
+    ScheduleView,
+    SystemScheduleError,
+    TooManySchedulesError,
+    UpdateSchedule,
+)
+from popagent_scheduler import cron, store
+from popagent_scheduler.deps import SchedulerDeps
+from popagent_scheduler.planning import next_time, tell
+from popagent_scheduler.store import StoredSchedule
+
+handlers: Final[Handlers[SchedulerDeps]] = Handlers()
+
+NULLABLE: Final = frozenset({"agent_id", "model"})
+
+
+@handlers.answers(ListSchedules)
+async def list_schedules(deps: SchedulerDeps, query: ListSchedules) -> ScheduleList:
+    """Return them by name."""
+    async with deps.pool.acquire() as conn:
+        stored = await store.LIST.all(conn, query.workspace_id, MOST_SCHEDULES + 100)
+    return ScheduleList(items=[each.view(deps.zone.key) for each in stored], timezone=deps.zone.key)
+
+
+@handlers.answers(CreateSchedule)
+async def create_schedule(deps: SchedulerDeps, command: CreateSchedule) -> ScheduleView:
+    """Store it, with its first time."""
+    fields = command.fields
+    rule = cron.parse(fields.cron)
+    place = await deps.bus.ask(
+        CheckWork(workspace_id=fields.workspace_id, agent_id=fields.agent_id, model=fields.model)
+    )
+    async with deps.outbox.transaction() as conn:
+        await store.LOCK_TABLE.run(conn)
+        stored = await store.GET.first(conn, command.command_id)
+        if stored is not None:
+            return stored.view(deps.zone.key)
+        if await store.COUNT.value(conn) >= MOST_SCHEDULES:
+            raise TooManySchedulesError
+        now = await store.NOW.value(conn)
+        await store.INSERT.run(
+            conn,
+            command.command_id,
+            place.workspace_id,
+            fields.name,
+            fields.prompt,
+            fields.agent_id,
+            fields.model,
+            rule.text,
+            rule.words,
+            fields.max_attempts,
+            fields.catch_up_minutes,
+            fields.skip_if_running,
+            fields.enabled,
+            next_time(rule.text, now, deps.zone) if fields.enabled else None,
+        )
+        await tell(deps, conn, command.command_id)
+        stored = await store.GET.one(conn, command.command_id)
+    return stored.view(deps.zone.key)
+
+
+@handlers.answers(UpdateSchedule)
+async def update_schedule(deps: SchedulerDeps, command: UpdateSchedule) -> ScheduleView:
+    """Change the given fields; the next time is planned anew when the rule or the pause changed."""
+    changes = _given(command)
+    if "cron" in changes:
+        rule = cron.parse(changes["cron"])
+        changes |= {"cron": rule.text, "cron_words": rule.words}
+    if named := {name: changes[name] for name in ("agent_id", "model") if changes.get(name) is not None}:
+        await deps.bus.ask(CheckWork(**named))
+    async with deps.outbox.transaction() as conn:
+        stored = await store.LOCK.first(conn, command.schedule_id)
+        if stored is None:
+            raise ScheduleNotFoundError
+        if stored.source != "user" and changes.keys() - {"enabled"}:
+            raise SystemScheduleError
+        if stored.revision != command.changes.revision:
+            raise RevisionConflictError(extra={"schedule": stored.view(deps.zone.key).wire()})
+        wanted = stored.model_copy(update=changes)
+        now = await store.NOW.value(conn)
+        await _store(conn, wanted, _next_of(stored, wanted, now, deps))
+        await tell(deps, conn, stored.id)
+        changed = await store.GET.one(conn, stored.id)
+    return changed.view(deps.zone.key)
+
+
+@handlers.answers(DeleteSchedule)
+async def delete_schedule(deps: SchedulerDeps, command: DeleteSchedule) -> DeletedView:
+    """Delete it; what it started goes on."""
+    async with deps.outbox.transaction() as conn:
+        stored = await store.LOCK.first(conn, command.schedule_id)
+        if stored is None:
+            raise ScheduleNotFoundError
+        if stored.source != "user":
+            raise SystemScheduleError
+        await store.DELETE.run(conn, stored.id)
+        event = ScheduleDeleted(aggregate_id=stored.id, version=stored.version + 1, schedule_id=stored.id)
+        await deps.outbox.add(conn, event)
+    return DeletedView(id=command.schedule_id)
+
+
+@handlers.answers(RunSchedule)
+async def run_schedule(deps: SchedulerDeps, command: RunSchedule) -> ScheduleRunView:
+    """Write down that it shall run now."""
+    async with deps.outbox.transaction() as conn:
+        stored = await store.LOCK.first(conn, command.schedule_id)
+        if stored is None:
+            raise ScheduleNotFoundError
+        if stored.source != "user":
+            raise SystemScheduleError
+        if await store.ASK_RUN.run(conn, stored.id, command.command_id):
+            await store.TOUCH.run(conn, stored.id)
+            await tell(deps, conn, stored.id)
+        run = await store.RUN_OF.first(conn, command.command_id, stored.id)
+    if run is None:
+        raise InvalidInputError("This id was used for something else.", field="commandId")
+    deps.wake()
+    return run
+
+
+@handlers.answers(ListScheduleRuns)
+async def list_runs(deps: SchedulerDeps, query: ListScheduleRuns) -> ScheduleRunList:
+    """Return one page of the history."""
+    before = _moment_of(query.cursor)
+    async with deps.pool.acquire() as conn:
+        if await store.GET.first(conn, query.schedule_id) is None:
+            raise ScheduleNotFoundError
+        page = await store.RUNS.all(conn, query.schedule_id, before, query.limit + 1)
+    items = page[: query.limit]
+    more = len(page) > query.limit
+    return ScheduleRunList(items=items, next_cursor=items[-1].planned_at.isoformat() if more else None)
+
+
+@handlers.answers(PreviewCron)
+async def preview(deps: SchedulerDeps, query: PreviewCron) -> CronPreview:
+    """Say what a rule means from now on."""
+    rule = cron.parse(query.cron)
+    following = list(itertools.islice(rule.after(clock_now(), deps.zone), PREVIEWED))
+    return CronPreview(cron=rule.text, words=rule.words, timezone=deps.zone.key, next=following)
+
+
+def _given(command: UpdateSchedule) -> dict[str, Any]:
+    sent = command.changes.model_dump(exclude_unset=True, exclude={"revision"})
+    for name, value in sent.items():
+        if value is None and name not in NULLABLE:
+            field = type(command.changes).model_fields[name].alias or name
+            raise InvalidInputError(f"{field} cannot be null.", field=field)
+    return sent
+
+
+def _next_of(stored: StoredSchedule, wanted: StoredSchedule, now: datetime, deps: SchedulerDeps) -> datetime | None:
+    if not wanted.enabled or wanted.source != "user":
+        return None
+    if stored.enabled and wanted.cron == stored.cron:
+        return stored.next_run_at
+    return next_time(wanted.cron, now, deps.zone)
+
+
+async def _store(conn: Connection, wanted: StoredSchedule, next_run_at: datetime | None) -> None:
+    await store.UPDATE.run(
+        conn,
+        wanted.id,
+        wanted.name,
+        wanted.prompt,
+        wanted.agent_id,
+        wanted.model,
+        wanted.cron,
+        wanted.cron_words,
+        wanted.max_attempts,
+        wanted.catch_up_minutes,
+        wanted.skip_if_running,
+        wanted.enabled,
+        next_run_at,
+    )
+
+
+def _moment_of(cursor: str | None) -> datetime | None:
+    if cursor is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(cursor)
+        if moment.tzinfo is None:
+            raise ValueError(cursor)
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInputError("This cursor is not one that a list answered.", field="cursor") from error
