@@ -86,6 +86,14 @@ class _Stored:
     message: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class _Asked:
+    turn_id: str
+    session_id: str
+    trace_id: str | None
+    model: str | None
+
+
 class BegunWith(BaseModel):
     """What a run begins with, as JSON of one statement; None where a row is missing."""
 
@@ -119,6 +127,30 @@ BEGUN_WITH: Final = Query(
 )
 
 
+# The same for a turn that is not asked yet, where the last one was: $1 names the agent.
+_LAST_WORKSPACE: Final = """
+    (select coalesce(
+        (select s.workspace_id from sessions s order by s.updated_at desc limit 1),
+        (select w.id from workspaces w where w.is_default)
+    ))
+"""
+NEXT_WITH: Final = Query(
+    BegunWith,
+    f"""
+    select
+        (select to_json(x) from ({runtime_settings.GET.sql}) x) as settings,
+        (select to_json(x) from ({connections.GET.sql}) x) as connection,
+        (select to_json(x) from ({agents.GET.sql}) x) as agent,
+        (select json_agg(x) from ({agents.DELEGABLE.sql}) x) as delegable,
+        (select to_json(x) from ({workspaces.GET.sql.replace("$1", _LAST_WORKSPACE)}) x) as workspace,
+        null::json as hooks,
+        (select json_agg(x) from ({skills.STAMPS.sql}) x) as skills,
+        '[]'::json as branch
+    """,
+)
+NOTHING_SAID: Final = {"id": "", "role": "user", "parts": []}
+
+
 async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
     """Read it all at one moment.
 
@@ -129,13 +161,29 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
         UnavailableError: The database does not answer.
         ModelError: No model can be chosen.
     """
-    stored = await _read(deps, turn)
+    asked = _Asked(turn.id, turn.session_id, turn.trace_id, turn.model)
+    return await _opened(deps, await _read(deps, turn), asked)
+
+
+async def outlook(deps: RunDeps) -> TurnContext | None:
+    """Return what the next turn would begin with, None unless the embedded model would answer it; raises as above."""
+    async with deps.pool.acquire() as conn:
+        begun = await NEXT_WITH.one(conn, agents.ORCHESTRATOR)
+        opened = await deps.skills.of(conn, begun.skills or [])
+    stored = _stored(begun, opened, [], NOTHING_SAID)
+    endpoints = deps.models.endpoints
+    if endpoints.chosen(ModelChoice(stored.settings, stored.connection))[1] is not endpoints.embedded:
+        return None
+    return await _opened(deps, stored, _Asked("", "", None, None))
+
+
+async def _opened(deps: RunDeps, stored: _Stored, asked: _Asked) -> TurnContext:
     with ExitStack() as held:
         routed = await deps.models.route(
             ModelChoice(stored.settings, stored.connection),
             override=stored.agent.model_override,
             override_is_seeded=stored.agent.override_is_seeded,
-            request=turn.model,
+            request=asked.model,
         )
         held.callback(routed.release)
         access = stored.agent.workspace_access
@@ -148,31 +196,31 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
             held.callback(commands.close)
             brief = await BRIEFS.of(folder)
             workspace = RunWorkspace(stored.workspace.id, stored.workspace.name, folder, access, brief, commands)
-        asked = RunHooks(
+        run_hooks = RunHooks(
             deps.hooks,
             deps.hook_audit,
             stored.hooks,
-            session_id=turn.session_id,
+            session_id=asked.session_id,
             agent_id=stored.agent.id,
-            turn_id=turn.id,
-            trace_id=turn.trace_id,
+            turn_id=asked.turn_id,
+            trace_id=asked.trace_id,
         )
         run = RunContext(
-            turn_id=turn.id,
-            session_id=turn.session_id,
-            trace_id=turn.trace_id,
+            turn_id=asked.turn_id,
+            session_id=asked.session_id,
+            trace_id=asked.trace_id,
             settings=stored.settings,
             agent=_profile(stored.agent, routed.route, routed.profile, stored.skills),
             route=routed.route,
             model=routed.profile,
             workspace=workspace,
             policy=WorkspacePolicy(access),
-            requested_model=turn.model,
-            hooks=asked,
+            requested_model=asked.model,
+            hooks=run_hooks,
             web=deps.web,
             agents=tuple(_routed(agent, routed, stored.skills) for agent in stored.delegable),
         )
-        return TurnContext(run, asked, routed.client, stored.history, stored.message, held.pop_all())
+        return TurnContext(run, run_hooks, routed.client, stored.history, stored.message, held.pop_all())
 
 
 def _routed(agent: AgentView, routed: RoutedModel, skills: Skills) -> AgentProfile:
@@ -205,20 +253,23 @@ async def _read(deps: RunDeps, turn: LeasedTurn) -> _Stored:
             conn, agents.ORCHESTRATOR, turn.session_id, turn.user_message_id, HISTORY_MESSAGES + 1, HISTORY_BYTES
         )
         opened = await deps.skills.of(conn, begun.skills or [])
+    *history, message = (stored.ui() for stored in begun.branch)
+    return _stored(begun, opened, without_refused(history), message)
+
+
+def _stored(begun: BegunWith, skills: Skills, history: Sequence[dict[str, Any]], message: dict[str, Any]) -> _Stored:
     if begun.settings is None:
         raise SettingsMissingError
     if begun.agent is None:
         raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
-    *history, message = (stored.ui() for stored in begun.branch)
-    connection = begun.connection or connections.NOTHING_STORED
     return _Stored(
         begun.settings,
-        connection,
+        begun.connection or connections.NOTHING_STORED,
         begun.agent,
         begun.delegable or [],
         begun.workspace,
         begun.hooks or [],
-        opened,
-        without_refused(history),
+        skills,
+        history,
         message,
     )
