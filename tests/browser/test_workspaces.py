@@ -103,3 +103,35 @@ async def test_all_chats_of_a_workspace_go_once_its_name_is_typed(
     await page.goto("/chat")
     await expect(page.get_by_text("Compost").first).to_be_visible()
     await expect(page.get_by_text(re.compile("Seed [0-9]"))).to_have_count(0)
+
+
+async def test_a_workspace_is_renamed_and_forgotten_once_no_chat_works_in_it(
+    suite: Suite, talk: Talk, page: Page, recorder: Recorder
+) -> None:
+    recorder.forgive("status of 409")
+    (suite.workspaces / "shed").mkdir(exist_ok=True)
+    made = await talk.json("POST", "/api/workspaces", {"name": "Shed", "path": "shed"})
+    session = await talk.json("POST", "/api/sessions", {"workspaceId": made["id"]})
+    await page.goto("/settings/workspaces")
+    listed = page.get_by_role("list", name="Workspaces")
+
+    await page.get_by_role("button", name="Actions for Shed").click()
+    await page.get_by_role("menuitem", name="Rename…").click()
+    await talk.json("PATCH", f"/api/workspaces/{made['id']}", {"revision": 0, "name": "Elsewhere"})
+    await page.get_by_role("dialog").get_by_role("textbox").fill("Tool shed")
+    await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("renamed elsewhere to “Elsewhere”")
+    await page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    await expect(listed).to_contain_text("Tool shed")
+    await page.get_by_role("button", name="Actions for Tool shed").click()
+    await page.get_by_role("menuitem", name="Forget…").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    await expect(page.get_by_text("1 session works in this workspace")).to_be_visible()
+    await talk.json("DELETE", f"/api/sessions/{session['id']}")
+    await page.get_by_role("button", name="Actions for Tool shed").click()
+    await page.get_by_role("menuitem", name="Forget…").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+
+    await expect(page.get_by_text("Its folder shed stays.")).to_be_visible()
+    await expect(listed).not_to_contain_text("Tool shed")
+    assert (suite.workspaces / "shed").is_dir()

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any, Final
 
-import asyncpg
 import httpx2
 import orjson
 import pytest
 
 from popagent_kit.ids import new_id
 from popagent_testing.model_replies import Reply, ScriptedCall
-from tests.suite import POSTGRES, POSTGRES_TRACES, Suite
+from tests.stored import all_rows
+from tests.suite import Suite
 from tests.talk import Answer, Talk
 
 pytestmark = pytest.mark.timeout(120)
@@ -204,32 +202,3 @@ async def act(talk: Talk, number: int) -> httpx2.Response:
     if body == "a message":
         body = {"id": "crowd", "message": {**USER, "id": new_id()}}
     return await talk.http.request(method, path, json=body)
-
-
-async def all_rows(suite: Suite) -> AsyncIterator[str]:
-    """Yield every row of both servers as text."""
-    for program, credential in ((POSTGRES, "postgres-application"), (POSTGRES_TRACES, "postgres-observability")):
-        port = suite.program(program).port
-        password = (suite.home / "credentials" / credential).read_text().strip()
-        async with connected(port, password, "postgres") as conn:
-            names = await conn.fetch("select datname from pg_database where not datistemplate")
-        for name in names:
-            async with connected(port, password, name[0]) as conn:
-                tables = await conn.fetch(
-                    "select format('%I.%I', schemaname, tablename) from pg_tables "
-                    "where schemaname not in ('pg_catalog', 'information_schema')"
-                )
-                for table in tables:
-                    for row in await conn.fetch(f"select row::text from {table[0]} row"):
-                        yield row[0]
-
-
-@asynccontextmanager
-async def connected(
-    port: int | None, password: str, database: str
-) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
-    conn = await asyncpg.connect(host="127.0.0.1", port=port, user="popagent", password=password, database=database)
-    try:
-        yield conn
-    finally:
-        await conn.close()

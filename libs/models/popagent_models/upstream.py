@@ -80,6 +80,10 @@ class Upstream:
         """
         return await self._send("POST", "/chat/completions", timeout_s, "text/event-stream", body)
 
+    async def post(self, path: str, body: bytes, timeout_s: float) -> Body:
+        """Post `body` to `path`; raises as `open_stream` does."""
+        return await self._send("POST", path, timeout_s, "application/json", body)
+
     async def get(self, path: str, timeout_s: float) -> Body:
         """Get `path`; raises as `open_stream` does."""
         return await self._send("GET", path, timeout_s, "application/json")

@@ -11,7 +11,7 @@ from popagent_db.pool import Pool
 from popagent_kit.errors import InvalidInputError
 from popagent_proto.common import JobView
 from popagent_rows import jobs as jobs_module
-from popagent_rows.jobs import Job, JobRow, Jobs
+from popagent_rows.jobs import ERROR_LENGTH, Job, JobRow, Jobs, reason_of
 from popagent_rows.leased import Holder, LeasedRows
 from popagent_rows.pulse import Pulse
 
@@ -100,6 +100,12 @@ async def test_a_failing_job_is_tried_again_and_then_ends_with_the_reason(pool: 
     assert ended.error is not None
     assert "ValueError" in ended.error
     assert "abcdefghijklmnop" not in ended.error
+
+
+def test_a_credential_is_gone_before_a_reason_is_cut() -> None:
+    said = "x" * (ERROR_LENGTH - 30)
+
+    assert "CANARY" not in reason_of(ValueError(f"{said} ghp_CANARY0123456789abcdef"))
 
 
 async def test_an_error_that_trying_again_cannot_mend_ends_the_job_at_once(pool: Pool, jobs: Jobs) -> None:

@@ -253,16 +253,10 @@ def _limit(pid: int, bounds: CloneBounds) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End git and the programs that it started, which are in its session."""
+    """End git and the programs that it started, which are in its session; its caller removes what it wrote."""
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM if process.returncode is None else signal.SIGKILL)
-    try:
-        async with asyncio.timeout(END_S):
-            await process.wait()
-    except TimeoutError:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def _failure(said: str, url: str, folder: Path) -> CloneFailedError:

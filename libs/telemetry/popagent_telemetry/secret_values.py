@@ -15,7 +15,7 @@ _DIGITS: Final = re.compile(r"\d{6,}")
 _STANDS_FOR: Final = re.compile(
     r"[A-Za-z_. -]{0,20}"
     r"(?:\$?\{[^{}]*\}+|\{\{[^{}]*\}\}|<[^<>]*>|\$\(?[A-Za-z_][A-Za-z0-9_]*\)?|%\(?\w*\)?[srd]|\[redacted[^\]]*\])"
-    r"[A-Za-z_. -]{0,20}|\{[^}]*|\?.*|[*.x…_-]+"
+    r"[A-Za-z_. -]{0,20}|\{[^}]*|\?.*|\$+\(.*|[*.x…_-]+"
 )
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:[ ._/-]+[^\W\d_]+)*[._-]?")
 _IDENTIFIERS: Final = re.compile(r"[A-Za-z_]\w{0,40}(?:\??\.[A-Za-z_]\w{0,40})*[.:!?]?")

@@ -95,6 +95,7 @@ def test_no_credential_survives_in_any_of_its_forms(text: str, canary: str) -> N
         '<input type="password" name="password" autocomplete="current-password" />',
         'MISSING_TOKEN = "There is no token of this name."',
         "PASSWORD=${POSTGRES_PASSWORD:?set it}",
+        'export SECRET="$(head -c 32 /dev/urandom | base64)"',
         'dsn = f"postgresql://{user}:{password}@{host}/db"',
         "Authorization: see the documentation",
         "authorization = request.headers.get(name)",

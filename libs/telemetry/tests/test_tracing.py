@@ -209,8 +209,12 @@ async def test_a_secret_at_the_place_where_a_text_is_cut_does_not_leave_in_part(
     logging.getLogger("popagent_test").warning(
         "%s CANARY-of-a-key-0123456789", filling, extra={"detail": f"{filling} CANARY-of-a-key-0123456789"}
     )
+    with span("cut", prompt=f"{filling} CANARY-of-a-key-0123456789"):
+        pass
     await telemetry.flush()
 
     [line] = [line for line in store.logs() if line["message"].startswith("xxx")]
     assert "CANARY" not in line["message"] + line["attributes"]["detail"]
     assert len(line["message"]) <= LONGEST_ATTRIBUTE
+    assert "CANARY" not in str(store.spans())
+    assert len(store.spans()[0]["attributes"]["prompt"]) <= LONGEST_ATTRIBUTE

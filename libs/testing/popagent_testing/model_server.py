@@ -108,6 +108,7 @@ class ModelServer:
         self.port = 0
         self.default: Default = echo
         self.models = ModelList()
+        self.reads_ahead = False
         self.changed = threading.Condition()
         self.log: deque[LoggedRequest] = deque(maxlen=LOG_LENGTH)
         self.held = 0
@@ -148,6 +149,7 @@ class ModelServer:
             self.log.clear()
             self.default = echo
             self.models = ModelList()
+            self.reads_ahead = False
         self.release()
 
     def drop_connections(self) -> None:
@@ -238,6 +240,8 @@ class ModelServer:
             return self._list_models(connection, entry)
         if path == "/embeddings" and isinstance(body, dict):
             return self._answer(connection, entry, 200, embeddings_body(body))
+        if path == "/warm-up" and self.reads_ahead:
+            return self._answer(connection, entry, 200, b'{"read":true}')
         if path in {"/health", "/"}:
             return self._answer(connection, entry, 200, b'{"status":"ok"}')
         return self._answer(connection, entry, 404, error_body(Reply(status=404, error="no such route")))

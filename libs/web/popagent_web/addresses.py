@@ -10,6 +10,17 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+# Prefixes behind which the last four bytes are an IPv4 address that a gateway, or this machine, goes to.
+_CARRIERS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0/96", "::ffff:0:0:0/96")))
+# Not of the public network, whatever Python of an older day says.
+_NOT_PUBLIC: Final = tuple(
+    map(ipaddress.ip_network, ("64:ff9b:1::/48", "3fff::/20", "5f00::/16", "fec0::/10", "192.88.99.0/24"))
+)
+# Where clouds give credentials to whoever asks, beside the link-local network.
+_OF_CLOUDS: Final = frozenset(
+    map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"))
+)
+
 
 class Origin(NamedTuple):
     """Scheme, host in lower case, port."""
@@ -32,8 +43,11 @@ def origin_of(url: str) -> Origin:
     """
     if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url) or "\\" in url:
         raise ValueError("must hold printable ASCII characters alone")
-    parts = urlsplit(url)
-    port = parts.port
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("must be an http or https URL with a host, and a port of at most 65535") from None
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname or port == 0:
         raise ValueError("must be an http or https URL")
     if "@" in parts.netloc:
@@ -53,13 +67,13 @@ def may_be_reached(address: str, host: str) -> bool:
         return found == named
     if host == "localhost":
         return found.is_loopback
-    return found.is_global and not found.is_multicast
+    return found.is_global and is_of_a_server(found) and not any(found in network for network in _NOT_PUBLIC)
 
 
 def may_be_own(address: str, host: str) -> bool:
     """As `may_be_reached`, for a server of the operator's own: its name may lead to a private network, too.
 
-    Never to a link-local address: there clouds give credentials to whoever asks.
+    Never where clouds give credentials to whoever asks: the link-local network, and some addresses besides.
     """
     if literal(host) is not None or host == "localhost":
         return may_be_reached(address, host)
@@ -68,7 +82,8 @@ def may_be_own(address: str, host: str) -> bool:
 
 def is_of_a_server(address: Address) -> bool:
     """Tell whether a server of the operator's own can be at this address."""
-    return not (address.is_link_local or address.is_multicast or address.is_unspecified)
+    nobody = address.is_link_local or address.is_multicast or address.is_unspecified
+    return not nobody and address not in _OF_CLOUDS
 
 
 def literal(host: str) -> Address | None:
@@ -81,4 +96,13 @@ def literal(host: str) -> Address | None:
 
 def _address(text: str) -> Address:
     found = ipaddress.ip_address(text.partition("%")[0])
-    return found.ipv4_mapped or found if isinstance(found, ipaddress.IPv6Address) else found
+    return found if isinstance(found, ipaddress.IPv4Address) else _carried(found)
+
+
+def _carried(address: ipaddress.IPv6Address) -> Address:
+    """Return the IPv4 address that packets for this one end at, or else itself."""
+    if address.is_loopback or address.is_unspecified:
+        return address
+    if any(address in network for network in _CARRIERS):
+        return ipaddress.IPv4Address(address.packed[-4:])
+    return address.sixtofour or address

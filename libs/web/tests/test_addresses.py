@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from popagent_web.addresses import may_be_own, may_be_reached
+from popagent_web.addresses import may_be_own, may_be_reached, origin_of
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,22 @@ from popagent_web.addresses import may_be_own, may_be_reached
         ("fd00::1", "guard.example.com", False),
         ("0.0.0.0", "guard.example.com", False),
         ("224.0.0.1", "guard.example.com", False),
+        ("64:ff9b::7f00:1", "guard.example.com", False),
+        ("64:ff9b::a9fe:a9fe", "guard.example.com", False),
+        ("64:ff9b::5db8:d822", "guard.example.com", True),
+        ("64:ff9b:1::7f00:1", "guard.example.com", False),
+        ("2002:7f00:1::", "guard.example.com", False),
+        ("2002:a00:5::1", "guard.example.com", False),
+        ("2001:0:7f00:1::", "guard.example.com", False),
+        ("::127.0.0.1", "guard.example.com", False),
+        ("::ffff:0:127.0.0.1", "guard.example.com", False),
+        ("::", "guard.example.com", False),
+        ("fec0::1", "guard.example.com", False),
+        ("ff02::1", "guard.example.com", False),
+        ("100.64.0.1", "guard.example.com", False),
+        ("192.88.99.1", "guard.example.com", False),
+        ("168.63.129.16", "guard.example.com", False),
+        ("240.0.0.1", "guard.example.com", False),
         ("127.0.0.1", "2130706433", False),
         ("127.0.0.1", "localhost", True),
         ("93.184.216.34", "localhost", False),
@@ -44,6 +60,12 @@ def test_a_name_leads_to_the_public_network_only(address: str, host: str, *, may
         ("fd00::1", "searxng", True),
         ("169.254.169.254", "searxng", False),
         ("::ffff:169.254.169.254", "searxng", False),
+        ("64:ff9b::a9fe:a9fe", "searxng", False),
+        ("2002:a9fe:a9fe::1", "searxng", False),
+        ("::169.254.169.254", "searxng", False),
+        ("fd00:ec2::254", "searxng", False),
+        ("100.100.100.200", "searxng", False),
+        ("168.63.129.16", "searxng", False),
         ("fe80::1%eth0", "searxng", False),
         ("0.0.0.0", "searxng", False),
         ("224.0.0.1", "searxng", False),
@@ -57,3 +79,11 @@ def test_a_server_of_the_operator_may_be_near_and_never_where_clouds_give_creden
     address: str, host: str, *, may: bool
 ) -> None:
     assert may_be_own(address, host) is may
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a:99999/", "http://a:-1/", "http://a:x/", "http://[::1/", "http://[127.0.0.1]/"]
+)
+def test_what_is_no_url_is_told_in_our_own_words(url: str) -> None:
+    with pytest.raises(ValueError, match="must be an http or https URL with a host"):
+        origin_of(url)

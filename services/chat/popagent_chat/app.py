@@ -28,6 +28,7 @@ from popagent_chat.settings import ChatSettings
 from popagent_chat.skills import handlers as skills
 from popagent_chat.threads import indexing
 from popagent_chat.turns import snapshot, start, stop
+from popagent_chat.turns.warming import Warming
 from popagent_chat.turns.worker import TurnWorker
 from popagent_chat.workspaces import cloning
 from popagent_chat.workspaces import handlers as workspaces
@@ -112,6 +113,9 @@ async def build(service: Service[ChatSettings]) -> None:
     service.on_stop(stop_turns)
     session_ends = SessionEnds()
     service.on_stop(session_ends.close)
+    warming = Warming(running)
+    warming.start()
+    service.on_stop(warming.stop)
     deps = ChatDeps(
         **vars(running),
         turns=worker,
@@ -121,6 +125,7 @@ async def build(service: Service[ChatSettings]) -> None:
         session_ends=session_ends,
         connection_tests=asyncio.Semaphore(connection.TESTS_AT_ONCE),
         own_ports=_own_ports(service.settings, local),
+        next_turn_changed=warming.changed,
     )
     _jobs(service, deps)
     service.serve(all_handlers(), deps)

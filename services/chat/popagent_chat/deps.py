@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -37,6 +38,10 @@ class Turns(Protocol):
         ...
 
 
+def _nobody_minds() -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunDeps(RunParts):
     """What a turn needs from its first step to its stored end."""
@@ -60,3 +65,5 @@ class ChatDeps(RunDeps):
     """Held while the model connection of somebody is tried."""
     own_ports: frozenset[int] = frozenset()
     """Ports of this machine where popagent itself listens."""
+    next_turn_changed: Callable[[], None] = _nobody_minds
+    """Called after, or shortly before, a commit that changes what turns begin with."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from libs.sandbox.tests.commands.processes import marked_processes, new_mark
 from popagent_db.pool import Pool
 from popagent_kit.ids import new_id
 from popagent_proto.chat.hooks import (
@@ -107,6 +108,17 @@ async def test_whatever_a_program_does_its_policy_decides(door: Door, programs: 
         blocked, allowed = await asyncio.gather(programs.tried(blocks), programs.tried(allows))
         assert (blocked.status, blocked.decision, allowed.decision) == (status, "deny", "allow"), (what, blocked)
         assert words in blocked.reason, what
+
+
+async def test_what_a_program_leaves_behind_ends_with_it(door: Door, programs: Programs) -> None:
+    mark = new_mark()
+    leaves = await programs.add("leaves", f"(setsid sleep {mark} >/dev/null 2>&1 &); sleep {mark} & exit 0")
+    stays = await programs.add("stays", f"trap '' TERM HUP; (setsid sleep {mark} &); sleep {mark}", timeout_ms=900)
+
+    tried = [await programs.tried(hook) for hook in (leaves, stays)]
+
+    assert [(view.status, view.decision) for view in tried] == [("ok", "allow"), ("timeout", "deny")]
+    assert marked_processes(mark) == []
 
 
 async def test_a_program_sees_its_folder_and_nothing_else(

@@ -51,6 +51,7 @@ async def test_a_change_is_kept_with_who_what_and_its_answer(bus: Bus, pool: Poo
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(gateway.app), base_url=HERE) as http:
         await http.delete("/api/sessions/gone", headers=headers)
         await http.post("/api/chat/gone", headers=headers)
+        await http.delete(f"/api/sessions/{KEY}/sk-CANARY0123456789abcdef", headers=headers)
         await http.post("/api/sessions", headers=headers, content=b"{", params={"secret": "in-the-query"})
         await http.get("/favicon.svg", headers=headers)
         await http.delete("/api/sessions/gone", headers={"x-popagent-key": "wrong"})
@@ -58,6 +59,7 @@ async def test_a_change_is_kept_with_who_what_and_its_answer(bus: Bus, pool: Poo
 
     (deleted,) = await rows(pool, "/api/sessions/gone")
     (unrouted,) = await rows(pool, "/api/chat/gone")
+    assert len(await rows(pool, "/api/sessions/[redacted:api key]/sk-[redacted]")) == 1
     (refused,) = await rows(pool, "/api/sessions")
     assert (deleted["method"], deleted["route"], deleted["status"]) == ("DELETE", "/api/sessions/{id}", 200)
     assert (deleted["key_id"], len(deleted["trace_id"])) == (key_id(settings), 32)

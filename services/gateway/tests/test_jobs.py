@@ -73,6 +73,7 @@ async def test_deleting_every_chat_is_a_job_and_a_long_chat_too(http: httpx2.Asy
     short = await http.delete("/api/sessions/s1")
 
     assert (every.status_code, every.json()["kind"], asked.workspace_id) == (202, "workspaces-delete-sessions", "w1")
+    assert every.headers["location"] == long.headers["location"] == f"/api/jobs/{job().id}"
     assert (long.status_code, long.json()["kind"]) == (202, "sessions-remove")
     assert (short.status_code, short.json()) == (200, {"id": "s1", "deleted": True})
 

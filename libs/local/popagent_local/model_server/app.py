@@ -20,7 +20,9 @@ from popagent_local.model_server.door import KeyRequired, json_body, on_app_erro
 from popagent_local.model_server.embeddings import DIMENSIONS, MAX_TOKENS, Embedder
 from popagent_local.model_server.grammar import Grammars
 from popagent_local.model_server.upstream import Upstream
+from popagent_local.model_server.warm_up import QuestionsFirst, WarmUp
 
+CHAT_PATH: Final = "/v1/chat/completions"
 LOADING_RETRY_S: Final = 2
 
 
@@ -40,6 +42,7 @@ class Models:
     grammars: Grammars
     upstream: Upstream | None = None
     embedder: Embedder | None = None
+    warm_up: WarmUp = field(default_factory=WarmUp)
     began_at: int = field(default_factory=lambda: int(time.time()))
 
     @property
@@ -53,17 +56,20 @@ def build_app(models: Models) -> ASGIApp:
     routes = [
         Route("/health", _health),
         Route("/v1/models", _list_models),
-        Route("/v1/chat/completions", _chat, methods=["POST"]),
+        Route(CHAT_PATH, _chat, methods=["POST"]),
+        Route("/v1/warm-up", _warm_up, methods=["POST"]),
         Route("/v1/embeddings", _embeddings, methods=["POST"]),
     ]
     app = Starlette(routes=routes, exception_handlers={AppError: on_app_error, HTTPException: on_http_error})
     app.state.models = models
-    return KeyRequired(app, models.api_key)
+    return KeyRequired(QuestionsFirst(app, models.warm_up, CHAT_PATH), models.api_key)
 
 
 async def _health(request: Request) -> Response:
     models: Models = request.app.state.models
-    return JSONResponse({"status": "ok" if models.ready else "loading"}, 200 if models.ready else 503)
+    status = "ok" if models.ready else "loading"
+    ahead = {"reads": models.warm_up.reads, "tokensRead": models.warm_up.tokens}
+    return JSONResponse({"status": status, "warmUp": ahead}, 200 if models.ready else 503)
 
 
 async def _list_models(request: Request) -> Response:
@@ -85,6 +91,18 @@ async def _chat(request: Request) -> Response:
     if models.upstream is None:
         raise UnavailableError("The chat model is loading.", retry_after_s=LOADING_RETRY_S)
     return await until_client_leaves(request, chat.answer(models.upstream, models.grammars, plan))
+
+
+async def _warm_up(request: Request) -> Response:
+    """Read the prompt of a chat request that nobody makes yet, so that one which begins alike is answered sooner."""
+    models: Models = request.app.state.models
+    body = await json_body(request)
+    plan = shim.plan(body)
+    _check_model(body, models.chat_id)
+    if models.upstream is None:
+        raise UnavailableError("The chat model is loading.", retry_after_s=LOADING_RETRY_S)
+    found = await until_client_leaves(request, models.warm_up.read(models.upstream, plan))
+    return found if isinstance(found, Response) else JSONResponse({"read": found})
 
 
 async def _embeddings(request: Request) -> Response:

@@ -59,7 +59,9 @@ async def update_agent(deps: ChatDeps, command: UpdateAgent) -> AgentView:
         await deps.models.require_known(model, choice, field="modelOverride")
     if "model_override" in changes:
         changes["override_is_seeded"] = False
-    return await _store(deps, command, changes)
+    saved = await _store(deps, command, changes)
+    deps.next_turn_changed()
+    return saved
 
 
 @handlers.answers(CheckAgents)

@@ -82,6 +82,7 @@ async def put_connection(deps: ChatDeps, command: PutModelConnection) -> ModelCo
             await secrets.DROP.run(conn, RESOURCE, NAME)
         await _save(deps, conn, url, has_key=key is not None or (keeps_key and stored.sealed is not None))
         choice = await model_choice(conn)
+    deps.next_turn_changed()
     return await _view(deps.models, choice)
 
 
@@ -94,6 +95,7 @@ async def drop_connection(deps: ChatDeps, command: DropModelConnection) -> Model
         if stored.url is not None or stored.sealed is not None:
             await _save(deps, conn, None, has_key=False)
         choice = await model_choice(conn)
+    deps.next_turn_changed()
     return await _view(deps.models, choice)
 
 

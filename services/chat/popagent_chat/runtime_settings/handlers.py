@@ -63,4 +63,5 @@ async def patch_agent_runtime(deps: ChatDeps, command: PatchAgentRuntime) -> Age
         )
         event = AgentRuntimeChanged(aggregate_id="agent-runtime", version=saved.revision, settings=saved)
         await deps.outbox.add(conn, event)
+    deps.next_turn_changed()
     return saved

@@ -127,6 +127,7 @@ async def delete_skill(deps: ChatDeps, command: DeleteSkill) -> DeletedView:
             name=gone.name,
         )
         await deps.outbox.add(conn, event)
+    deps.next_turn_changed()
     return DeletedView(id=command.skill_id)
 
 
@@ -183,4 +184,5 @@ async def _told(deps: ChatDeps, conn: Connection, skill_id: str, names: Iterable
         changed=sorted(wire_name(SkillView, name) for name in names),
     )
     await deps.outbox.add(conn, event)
+    deps.next_turn_changed()
     return skill

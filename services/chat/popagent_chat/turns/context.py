@@ -32,7 +32,7 @@ from popagent_proto.chat.workspaces import WorkspaceView
 from popagent_runs.begun import BegunRun, RunIds, begin
 from popagent_runs.hooks.rows import StoredHook
 from popagent_runs.hooks.running import RunHooks, without_refused
-from popagent_runs.models.choice import NOTHING_STORED, StoredConnection
+from popagent_runs.models.choice import NOTHING_STORED, ModelChoice, StoredConnection
 from popagent_runs.stored import StoredRun
 
 # What a prompt is made from; the prompt itself keeps what fits into the model's window.
@@ -104,6 +104,30 @@ BEGUN_WITH: Final = Query(
 )
 
 
+# The same for a turn that is not asked yet, where the last one was: $1 names the agent.
+_LAST_WORKSPACE: Final = """
+    (select coalesce(
+        (select s.workspace_id from sessions s order by s.updated_at desc limit 1),
+        (select w.id from workspaces w where w.is_default)
+    ))
+"""
+NEXT_WITH: Final = Query(
+    BegunWith,
+    f"""
+    select
+        (select to_json(x) from ({runtime_settings.GET.sql}) x) as settings,
+        (select to_json(x) from ({connections.GET.sql}) x) as connection,
+        (select to_json(x) from ({agents.GET.sql}) x) as agent,
+        (select json_agg(x) from ({agents.DELEGABLE.sql}) x) as delegable,
+        (select to_json(x) from ({workspaces.GET.sql.replace("$1", _LAST_WORKSPACE)}) x) as workspace,
+        null::json as hooks,
+        (select json_agg(x) from ({skills.STAMPS.sql}) x) as skills,
+        '[]'::json as branch
+    """,
+)
+NOTHING_SAID: Final = {"id": "", "role": "user", "parts": []}
+
+
 async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
     """Read it all at one moment.
 
@@ -114,22 +138,33 @@ async def snapshot(deps: RunDeps, turn: LeasedTurn) -> TurnContext:
         UnavailableError: The database does not answer.
         ModelError: No model can be chosen.
     """
-    stored, history, message = await _read(deps, turn)
+    begun, stored = await _read(
+        deps, BEGUN_WITH, turn.session_id, turn.user_message_id, HISTORY_MESSAGES + 1, HISTORY_BYTES
+    )
+    *history, message = (each.ui() for each in begun.branch)
     ids = RunIds(turn_id=turn.id, session_id=turn.session_id, trace_id=turn.trace_id)
-    return TurnContext(await begin(deps, stored, ids, turn.model), history, message)
+    opened = await begin(deps, stored, ids, turn.model)
+    return TurnContext(opened, without_refused(history), message)
 
 
-async def _read(deps: RunDeps, turn: LeasedTurn) -> tuple[StoredRun, Sequence[dict[str, Any]], dict[str, Any]]:
+async def outlook(deps: RunDeps) -> TurnContext | None:
+    """Return what the next turn would begin with, None unless the embedded model would answer it; raises as above."""
+    _, stored = await _read(deps, NEXT_WITH)
+    endpoints = deps.models.endpoints
+    if endpoints.chosen(ModelChoice(stored.settings, stored.connection))[1] is not endpoints.embedded:
+        return None
+    nobody = RunIds(turn_id="", session_id="", trace_id=None)
+    return TurnContext(await begin(deps, stored, nobody, None), [], NOTHING_SAID)
+
+
+async def _read(deps: RunDeps, statement: Query[BegunWith], *about: object) -> tuple[BegunWith, StoredRun]:
     async with deps.pool.acquire() as conn:
-        begun = await BEGUN_WITH.one(
-            conn, agents.ORCHESTRATOR, turn.session_id, turn.user_message_id, HISTORY_MESSAGES + 1, HISTORY_BYTES
-        )
+        begun = await statement.one(conn, agents.ORCHESTRATOR, *about)
         opened = await deps.skills.of(conn, begun.skills or [])
     if begun.settings is None:
         raise SettingsMissingError
     if begun.agent is None:
         raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
-    *history, message = (each.ui() for each in begun.branch)
     stored = StoredRun(
         settings=begun.settings,
         connection=begun.connection or NOTHING_STORED,
@@ -139,4 +174,4 @@ async def _read(deps: RunDeps, turn: LeasedTurn) -> tuple[StoredRun, Sequence[di
         hooks=begun.hooks or [],
         skills=opened,
     )
-    return stored, without_refused(history), message
+    return begun, stored

@@ -64,7 +64,7 @@ async def delete_workspace(bus: Bus, id: PathId) -> DeletedView:  # noqa: A002
     return await bus.ask(DeleteWorkspace(workspace_id=id))
 
 
-@router.delete("/{id}/sessions", status_code=202)
-async def delete_sessions(bus: Bus, id: PathId) -> JobView:  # noqa: A002
+@router.delete("/{id}/sessions", status_code=202, response_model=JobView)
+async def delete_sessions(bus: Bus, id: PathId) -> Response:  # noqa: A002
     """Delete every chat that the workspace has now for good, archived ones too; what runs in them is stopped first."""
-    return await bus.ask(DeleteWorkspaceSessions(workspace_id=id))
+    return accepted(await bus.ask(DeleteWorkspaceSessions(workspace_id=id)))

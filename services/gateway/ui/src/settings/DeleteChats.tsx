@@ -44,7 +44,7 @@ export function DeleteChats({ workspace, onClose }: { workspace: WorkspaceRow; o
     <Dialog label={`Delete all chats of ${workspace.name}`} onClose={onClose}>
       {job ? (
         <div className="inside" aria-live="polite">
-          <h2>{isOver(job) ? (job.state === "failed" ? "Not all chats could be deleted" : "The chats are deleted") : "Deleting the chats"}</h2>
+          <h2>{isOver(job) ? (job.state === "failed" ? "Not all chats could be deleted" : "Done") : "Deleting the chats"}</h2>
           {!isOver(job) && (
             <>
               <JobProgress job={job} />

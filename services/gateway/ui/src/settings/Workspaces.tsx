@@ -3,14 +3,17 @@ import { type FormEvent, useId, useState } from "react";
 import { ApiError, api, sentence } from "../api/client";
 import { client, workspacesQuery } from "../app/queries";
 import type { WorkspaceCandidates, WorkspaceRow, WorkspaceView } from "../contracts";
+import { Confirm } from "../ui/Dialog";
 import { Icon } from "../ui/Icon";
 import { JobProgress } from "../ui/JobProgress";
-import { Menu } from "../ui/Menu";
+import { Menu, type MenuItem } from "../ui/Menu";
+import { attempt } from "../ui/attempt";
 import { say } from "../ui/toasts";
 import { exactly } from "../ui/words";
 import { Clone } from "./Clone";
 import { DeleteChats, useDeletion } from "./DeleteChats";
 import { Loading } from "./Loading";
+import { RenameWorkspace } from "./RenameWorkspace";
 import { nameOf } from "./workspaceNames";
 
 const candidatesQuery = {
@@ -54,12 +57,12 @@ export function Workspaces() {
 }
 
 function Workspace({ workspace }: { workspace: WorkspaceRow }) {
-  const [deleting, setDeleting] = useState(false);
+  const [asking, setAsking] = useState<"rename" | "chats" | "forget" | null>(null);
   const deletion = useDeletion(workspace.id);
   return (
     <li>
       <Icon name={workspace.isRepository ? "branch" : "folder"} />
-      <span className="workspace-name">
+      <div className="workspace-name">
         <span className="line">
           <span className="strong cut">{workspace.name}</span>
           {workspace.isDefault && <span className="chip">default</span>}
@@ -68,7 +71,7 @@ function Workspace({ workspace }: { workspace: WorkspaceRow }) {
           {workspace.path}
         </span>
         {deletion && <JobProgress job={deletion} />}
-      </span>
+      </div>
       {workspace.exists ? (
         workspace.isRepository && (
           <span className="xs dim cut workspace-branch">{workspace.branch ? `on ${workspace.branch}` : "on no branch"}</span>
@@ -82,13 +85,35 @@ function Workspace({ workspace }: { workspace: WorkspaceRow }) {
       <Menu
         label={`Actions for ${workspace.name}`}
         className="btn plain dense square"
-        items={[{ label: "Delete all chats…", icon: "trash", danger: true, onSelect: () => setDeleting(true) }]}
+        items={[
+          { label: "Rename…", icon: "pen", onSelect: () => setAsking("rename") },
+          { label: "Delete all chats…", icon: "trash", danger: true, onSelect: () => setAsking("chats") },
+          ...(workspace.isDefault
+            ? []
+            : [{ label: "Forget…", icon: "close", onSelect: () => setAsking("forget") } satisfies MenuItem]),
+        ]}
       >
         <Icon name="more" className="thick" />
       </Menu>
-      {deleting && <DeleteChats workspace={workspace} onClose={() => setDeleting(false)} />}
+      {asking === "rename" && <RenameWorkspace workspace={workspace} onClose={() => setAsking(null)} />}
+      {asking === "chats" && <DeleteChats workspace={workspace} onClose={() => setAsking(null)} />}
+      {asking === "forget" && (
+        <Confirm
+          title={`Forget “${workspace.name}”?`}
+          text="Its folder and files stay where they are; it can be registered again. A workspace with chats is kept: delete them first."
+          action="Forget"
+          onConfirm={() => void attempt(forget(workspace))}
+          onClose={() => setAsking(null)}
+        />
+      )}
     </li>
   );
+}
+
+async function forget(workspace: WorkspaceRow): Promise<void> {
+  await api.delete(`/api/workspaces/${workspace.id}`);
+  for (const queryKey of [workspacesQuery.queryKey, candidatesQuery.queryKey]) void client.invalidateQueries({ queryKey });
+  say(`“${workspace.name}” is forgotten. Its folder ${workspace.path} stays.`);
 }
 
 function Register({ root }: { root: string | null }) {
