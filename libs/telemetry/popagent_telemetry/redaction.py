@@ -24,6 +24,7 @@ from popagent_telemetry.secret_shapes import (
 )
 
 REDACTED: Final = "[redacted]"
+_MARK: Final = re.compile(r"\[redacted(?::[^\]\r\n]{1,120})?\]")
 
 # Shorter values would blank ordinary words.
 SHORTEST_SECRET: Final = 6
@@ -63,6 +64,11 @@ def redact(text: str) -> str:
     if len(text) <= LONG_TEXT or _SUSPECT.search(text) is not None:
         found += _shaped(text, _suspected(text))
     return _without(text, _merged(found), 0, len(text)) if found else text
+
+
+def marks_in(text: str) -> int:
+    """Return how many of our marks stand in a text, those with a name too."""
+    return len(_MARK.findall(text))
 
 
 def without_private_keys(content: bytes) -> bytes:
