@@ -115,7 +115,9 @@ async def test_a_key_makes_another_job_only_after_the_first_is_over_and_only_if_
     go_on.set()
     await until_over(pool, jobs, first.id)
     kept = await enqueue(pool, jobs, "wait", "w1")
+    go_on.clear()
     after = await asyncio.gather(*(enqueue(pool, jobs, "wait", "w1", again=True) for _ in range(4)))
+    go_on.set()
 
     assert {*during, kept.id} == {first.id}
     assert len({job.id for job in after}) == 1
