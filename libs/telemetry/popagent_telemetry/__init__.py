@@ -9,6 +9,7 @@ from popagent_telemetry.redaction import (
     redact,
     redact_value,
     register_secret,
+    secrets_registered,
     without_private_keys,
 )
 from popagent_telemetry.setup import Telemetry, set_up
@@ -38,6 +39,7 @@ __all__ = [
     "redact_value",
     "register_secret",
     "remote_context",
+    "secrets_registered",
     "set_up",
     "span",
     "without_private_keys",

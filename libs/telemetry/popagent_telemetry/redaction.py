@@ -58,6 +58,11 @@ def register_secret(value: str | None, name: str = "secret") -> None:
             _field.cache_clear()
 
 
+def secrets_registered() -> int:
+    """Return how many forms of values are known; what was without credentials is so until this number grows."""
+    return len(_known)
+
+
 def redact(text: str) -> str:
     """Return `text` without credentials: registered values, then keys, tokens, private keys, URL passwords."""
     found = _registered(text) if _known else []
