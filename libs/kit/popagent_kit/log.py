@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable
+from types import TracebackType
 from typing import Final
 
 from popagent_kit import json
 from popagent_kit.clock import now, wire_time
+
+log = logging.getLogger(__name__)
 
 STANDARD_FIELDS: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
@@ -41,9 +45,24 @@ class LineFormatter(logging.Formatter):
 
 
 def set_up(*, level: str = "INFO", plain: bool, redact: Callable[[str], str] = str) -> None:
-    """Send every log record of this process to standard error through `redact`."""
+    """Send every log record of this process to standard error through `redact`, and what ends it or a thread of it."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter(plain=plain, redact=redact))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for noisy in ("faststream", "httpx", "httpx2", "httpcore", "uvicorn.access", "uvicorn.error", "nats"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    sys.excepthook = _log_the_end
+    threading.excepthook = _log_the_end_of_a_thread
+
+
+def _log_the_end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Write down what nobody caught; Python itself would print it unredacted."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        log.critical("the process ends by a defect of ours", exc_info=(kind, error, trace))
+
+
+def _log_the_end_of_a_thread(ended: threading.ExceptHookArgs) -> None:
+    error = ended.exc_value or ended.exc_type()
+    log.critical("a thread ended by a defect of ours", exc_info=(ended.exc_type, error, ended.exc_traceback))

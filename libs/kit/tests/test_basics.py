@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 import time
 import uuid
@@ -81,3 +82,25 @@ def test_a_log_line_is_one_line_and_redacted(plain: bool) -> None:
     assert "hunter2" not in line
     assert "ValueError" in line
     assert plain or (json.loads(line)["level"] == "error" and "\n" not in line)
+
+
+def test_what_nobody_catches_is_written_down_redacted() -> None:
+    program = """
+import threading
+from popagent_kit import log
+
+def fail():
+    raise ValueError("it is hunter" + str(2))
+
+log.set_up(plain=True, redact=lambda text: text.replace("hunter2", "[redacted]"))
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
+fail()
+"""
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 1
+    assert ended.stderr.count("ValueError: it is [redacted]") == 2
+    assert "hunter2" not in ended.stderr

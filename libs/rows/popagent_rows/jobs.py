@@ -127,7 +127,7 @@ COMPLETE: Final = Query(
     StoredJob,
     f"""
     update jobs
-    set state = 'completed', owner = null, lease_until = null, output = $4, error = null, progress = 1,
+    set state = 'completed', owner = null, lease_until = null, output = $4, error = null, progress = 1, note = '',
         version = version + 1, updated_at = clock_timestamp()
     where {FENCE}
     returning {_SHOWN}

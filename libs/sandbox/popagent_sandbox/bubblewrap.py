@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from popagent_sandbox import devices
 from popagent_sandbox.grants import Grant, Limits
 from popagent_sandbox.hidden import Hidden
 from popagent_sandbox.paths import COMMANDS_ROOT
@@ -65,6 +66,7 @@ def options(
         # A new one shows the command's own processes; read-only, because root's settings of the kernel are files in it.
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *("--dev", "/dev"),
+        *devices.options(),
         *("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm"),  # noqa: S108
         *("--remount-ro", "/dev"),
         *("--size", str(limits.temporary_bytes), "--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108

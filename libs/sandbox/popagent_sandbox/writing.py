@@ -21,7 +21,7 @@ from popagent_sandbox.making import place_for_new
 from popagent_sandbox.paths import shown
 from popagent_sandbox.reading import LARGEST_FILE_BYTES, is_binary, read_bytes
 from popagent_sandbox.replacing import Stopped, created, locked, replaced, told
-from popagent_telemetry import REDACTED, redact
+from popagent_telemetry import REDACTED, marks_in, redact
 
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -173,10 +173,10 @@ def _kept(before: bytes, content: bytes) -> bytes:
 
 def _refuse_lost_secrets(before: bytes, after: bytes) -> None:
     """A model that copies a file as it was shown would write our mark over a secret that it never saw."""
-    mark = REDACTED.encode()
-    if after.count(mark) <= before.count(mark):
+    old = before.decode("utf-8", "replace")
+    if marks_in(after.decode("utf-8", "replace")) <= marks_in(old):
         return
-    if redact(before.decode("utf-8", "replace")).count(REDACTED) > before.count(mark):
+    if marks_in(redact(old)) > marks_in(old):
         raise ContentRefusedError(
             f"{REDACTED} stands for a secret that you are not shown; writing it would destroy the secret. "
             "Use edit, and leave that line alone."

@@ -25,6 +25,7 @@ from popagent_sandbox.ledger import ReadLedger
 from popagent_sandbox.making import make_folder
 from popagent_sandbox.reading import LARGEST_FILE_BYTES
 from popagent_sandbox.writing import edit_text, write_text
+from popagent_telemetry import register_secret
 
 # Kinds of paths that leave the workspace, whatever is done to them.
 ESCAPES = [
@@ -292,9 +293,14 @@ def test_what_was_redacted_when_it_was_read_is_not_lost_by_writing_the_mark_back
     config = "url: https://somebody:hunter22word@host.example/path\nlevel: 1\n"
     (root / "config.yaml").write_text(config)
     (root / "plain.md").write_text("The mark is written so.\n")
+    (root / "known.txt").write_text("it is heron-of-the-test here\n")
+    register_secret("heron-of-the-test", "STATION")
     read(folder, "config.yaml", reads)
     read(folder, "plain.md", reads)
+    read(folder, "known.txt", reads)
 
+    with pytest.raises(ContentRefusedError, match="secret that you are not shown"):
+        write_text(folder, "known.txt", "it is [redacted:STATION] there\n", reads)
     with pytest.raises(ContentRefusedError, match="secret that you are not shown"):
         write_text(folder, "config.yaml", "url: https://somebody:[redacted]@host.example/path\nlevel: 2\n", reads)
     edit_text(folder, "config.yaml", "level: 1", "level: 2", reads)

@@ -24,6 +24,7 @@ from popagent_telemetry.secret_shapes import (
 )
 
 REDACTED: Final = "[redacted]"
+_MARK: Final = re.compile(r"\[redacted(?::[^\]\r\n]{1,120})?\]")
 
 # Shorter values would blank ordinary words.
 SHORTEST_SECRET: Final = 6
@@ -57,12 +58,22 @@ def register_secret(value: str | None, name: str = "secret") -> None:
             _field.cache_clear()
 
 
+def secrets_registered() -> int:
+    """Return how many forms of values are known; what was without credentials is so until this number grows."""
+    return len(_known)
+
+
 def redact(text: str) -> str:
     """Return `text` without credentials: registered values, then keys, tokens, private keys, URL passwords."""
     found = _registered(text) if _known else []
     if len(text) <= LONG_TEXT or _SUSPECT.search(text) is not None:
         found += _shaped(text, _suspected(text))
     return _without(text, _merged(found), 0, len(text)) if found else text
+
+
+def marks_in(text: str) -> int:
+    """Return how many of our marks stand in a text, those with a name too."""
+    return len(_MARK.findall(text))
 
 
 def without_private_keys(content: bytes) -> bytes:

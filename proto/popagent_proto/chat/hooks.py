@@ -87,8 +87,10 @@ class HookList(ListView):
     """In the order in which they run, never more than MOST_HOOKS; and where the operator lets new ones be."""
 
     items: list[HookView]
-    origins: list[str] = Field(description="What URLs may begin with: POPAGENT_HOOK_ORIGINS.")
-    commands_problem: str | None = Field(description="Why no program can be a hook, and what to do; null when one can.")
+    origins: list[str] = Field(default_factory=list, description="What URLs may begin with: POPAGENT_HOOK_ORIGINS.")
+    commands_problem: str | None = Field(
+        default=None, description="Why no program can be a hook, and what to do; null when one can."
+    )
 
 
 class ListHooks(Query[HookList]):
@@ -168,7 +170,9 @@ class HookTrialView(View):
     status: HookStatus
     decision: HookDecision | None = Field(description="What would count; null for an event that is only told.")
     reason: str
-    sent: dict[str, Any] = Field(description="What it was sent; a program reads it on its standard input.")
+    sent: dict[str, Any] = Field(
+        default_factory=dict, description="What it was sent; a program reads it on its standard input."
+    )
     output: str = Field(description="What it answered, cut and without secrets.")
     duration_ms: int
 

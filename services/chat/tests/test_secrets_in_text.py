@@ -89,6 +89,7 @@ async def test_what_was_stored_before_a_value_was_known_is_shown_and_found_witho
     model.script(Reply(text=f"It said {value} loudly."))
     await door.say(f"Say {value}", session)
 
+    assert value in str(await door.session(session))
     register_secret(value, "a late one")
 
     view = await door.session(session)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from libs.sandbox.tests.commands.processes import marked_processes, new_mark, printed, until_sleeping
+from popagent_sandbox import devices
 from popagent_sandbox.commands import Commands
 from popagent_sandbox.contained import ContainedFolder
 from popagent_sandbox.grants import Grant, Mount
@@ -108,6 +109,28 @@ async def test_nothing_outside_can_be_written(commands: Commands) -> None:
 
     assert "made" not in ran.printed.head
     assert "passwd" not in ran.printed.head.replace("'/etc/passwd'", "")
+
+
+async def test_devices_work_and_those_of_the_machine_stay_as_they_are(commands: Commands) -> None:
+    if os.geteuid() == 0 and not devices.options():
+        pytest.skip("root may make no devices here")
+
+    def of_the_machine() -> list[tuple[int, int]]:
+        return [(found.st_mode, found.st_ctime_ns) for found in (os.stat(f"/dev/{name}") for name in devices.NODES)]
+
+    before = of_the_machine()
+    works = "echo x > /dev/null && head -c 1 /dev/zero /dev/urandom > /dev/null && echo well; echo x > /dev/full"
+
+    # Who runs popagent may be root, their owner; this would change nothing but the time of their last change.
+    first = await printed(commands, f"{works}; chmod 666 /dev/*")
+    assert of_the_machine() == before
+    await commands.run("chmod 000 /dev/null /dev/full; touch -d @1 /dev/zero")
+    again = await printed(commands, works)
+
+    assert first.startswith("well\n")
+    assert again.startswith("well\n")
+    assert "No space left on device" in again
+    assert of_the_machine() == before
 
 
 async def test_settings_of_the_kernel_cannot_be_opened_for_writing(commands: Commands) -> None:

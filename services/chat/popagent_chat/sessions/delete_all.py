@@ -13,7 +13,6 @@ from popagent_chat.sessions.removing import Report, clear, leave, tell_hooks
 from popagent_chat.sessions.store import SessionOfWorkspace
 from popagent_chat.workspaces import store as workspaces
 from popagent_chat.workspaces.handlers import WorkspaceNotFoundError
-from popagent_kit.clock import now
 from popagent_proto.chat.workspaces import DeleteWorkspaceSessions
 from popagent_proto.common import JobView
 from popagent_rows.jobs import Job
@@ -30,16 +29,15 @@ MOST_KEPT_TOLD: Final = 15
 @handlers.answers(DeleteWorkspaceSessions)
 async def delete_all(deps: ChatDeps, command: DeleteWorkspaceSessions) -> JobView:
     """Store the job; what is begun in the workspace from now on is not its business."""
-    until = now()
     async with deps.outbox.transaction() as conn:
         workspace = await workspaces.HOLD.first(conn, command.workspace_id)
         if workspace is None:
             raise WorkspaceNotFoundError
-        total = await store.COUNT_UNTIL.value(conn, workspace.id, until)
+        until = await store.COUNT_NOW.one(conn, workspace.id)
         job = await deps.jobs.enqueue(
             conn,
             KIND,
-            {"workspaceId": workspace.id, "until": until.isoformat(), "total": total},
+            {"workspaceId": workspace.id, "until": until.now.isoformat(), "total": until.total},
             key=workspace.id,
             again=True,
             title=f"Delete all chats of “{workspace.name}”",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 from pydantic import BaseModel
@@ -141,6 +142,19 @@ OF_WORKSPACE: Final = Query(
     order by id
     limit $4
     """,
+)
+
+
+class SessionsNow(BaseModel):
+    """How many sessions a workspace has at the moment `now`."""
+
+    now: datetime
+    total: int
+
+
+COUNT_NOW: Final = Query(
+    SessionsNow,
+    "select clock_timestamp() as now, count(*)::int as total from sessions where workspace_id = $1",
 )
 
 COUNT_UNTIL: Final = Query(int, "select count(*)::int from sessions where workspace_id = $1 and created_at <= $2")

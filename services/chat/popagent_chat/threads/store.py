@@ -9,10 +9,14 @@ from pydantic import BaseModel
 
 from popagent_chat.threads.words import folded, said
 from popagent_db.query import Query
-from popagent_telemetry import redact_value
+from popagent_telemetry import redact_value, secrets_registered
 
 # All threads of the one person belong to this resource (CH-8).
 RESOURCE: Final = "popagent-user"
+# Of so many messages it is remembered that nothing in them is to be redacted: to look takes longer than to send them.
+MOST_CLEAN: Final = 20_000
+
+_clean: dict[tuple[str, int, datetime, int], None] = {}
 
 
 class StoredMessage(BaseModel):
@@ -29,10 +33,18 @@ class StoredMessage(BaseModel):
 
     def ui(self) -> dict[str, Any]:
         """Return the AI SDK UI message, without credentials that are known by now and were not when it was stored."""
-        message: dict[str, Any] = {"id": self.id, "role": self.role, "parts": redact_value(self.parts)}
+        message: dict[str, Any] = {"id": self.id, "role": self.role, "parts": self.parts}
         if self.metadata:
-            message["metadata"] = redact_value(self.metadata)
-        return message
+            message["metadata"] = self.metadata
+        key = (self.id, self.seq, self.created_at, secrets_registered())
+        if key in _clean:
+            return message
+        shown: dict[str, Any] = redact_value(message) | {"id": self.id}
+        if shown == message:
+            if len(_clean) >= MOST_CLEAN:
+                _clean.clear()
+            _clean[key] = None
+        return shown
 
 
 CREATE: Final = Query(None, "insert into threads (id, kind, resource) values ($1, $2, $3) on conflict (id) do nothing")

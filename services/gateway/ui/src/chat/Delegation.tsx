@@ -114,7 +114,7 @@ function Lane({
         <span className="lane-now">
           <StateGlyph state={stands.state} />
           <span className={stands.state === "failed" ? "is-fail" : stands.word === REFUSED ? "is-wait" : isRunning ? "is-live" : ""}>{line.word}</span>
-          <span className={line.isTail ? "tail" : "cut"}>
+          <span className={line.isTail ? "tail" : stands.word === REFUSED ? "whole" : "cut"}>
             <span>{line.text}</span>
           </span>
         </span>

@@ -85,7 +85,10 @@ function Told({ run }: { run: HookRunView }) {
     <>
       <p className="xs faint">
         {run.event}, {exactly(run.at)}
-        {run.status === "skipped" && `. ${run.reason}`}
+        {run.status === "skipped" && `. ${run.reason}`}{" "}
+        <Link href={`/settings/hooks/${run.hookId}`} className="link nowrap">
+          Open the hook
+        </Link>
       </p>
       <h4>What it was told</h4>
       <pre className="well" tabIndex={0}>

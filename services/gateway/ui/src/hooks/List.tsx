@@ -1,5 +1,6 @@
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { ApiError, api } from "../api/client";
+import { useCommands } from "../app/commands";
 import type { HookList, HookView } from "../contracts";
 import { Switch } from "../editing/Switch";
 import { Icon } from "../ui/Icon";
@@ -12,7 +13,9 @@ import { keepHook } from "./queries";
 
 /** Every hook by its event, in the order in which they run. */
 export function List({ list }: { list: HookList }) {
+  const [, navigate] = useLocation();
   const isBegun = useDrafts()[NEW] !== undefined;
+  useCommands([{ id: "new hook", title: "New hook", group: "Do", keys: "n", run: () => navigate(`/settings/hooks/${NEW}`) }]);
   if (list.items.length === 0) return <Explained places={list} />;
   return (
     <>

@@ -1,7 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { ApiError, api } from "../api/client";
+import { useCommands } from "../app/commands";
 import type { AgentFinding, AgentView, SkillView } from "../contracts";
 import { Switch } from "../editing/Switch";
 import { Loading } from "../settings/Loading";
@@ -50,8 +51,10 @@ function Gone({ agent, id }: { agent: AgentView; id: string }) {
 
 function List({ agent, items, findings }: { agent: AgentView; items: SkillView[]; findings: AgentFinding[] }) {
   const [isImporting, setImporting] = useState(false);
+  const [, navigate] = useLocation();
   const isBegun = useDrafts()[draftOf(agent.id, NEW)] !== undefined;
   const isEmpty = items.length === 0;
+  useCommands([{ id: "new skill", title: `New skill of ${agent.name}`, group: "Do", keys: "n", run: () => navigate(`/agents/${agent.id}/skills/${NEW}`) }]);
   return (
     <>
       {isEmpty ? (
