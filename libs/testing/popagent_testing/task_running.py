@@ -51,23 +51,17 @@ class Known:
     agents: tuple[str, ...] = ("researcher",)
     models: tuple[str, ...] = ("scripted-model",)
 
-    async def workspace(self, workspace_id: str | None) -> str:
-        """Return the id, or the first workspace's."""
-        if workspace_id is None:
-            return self.workspaces[0]
-        if workspace_id not in self.workspaces:
-            raise InvalidInputError("There is no workspace with this id.", field="workspaceId")
-        return workspace_id
-
-    async def check_agent(self, agent_id: str) -> None:
-        """Refuse an unknown agent."""
-        if agent_id not in self.agents:
-            raise InvalidInputError("There is no agent with this id.", field="agentId")
-
-    async def check_model(self, model: str) -> None:
-        """Refuse an unknown model."""
-        if model not in self.models:
-            raise InvalidInputError("The model server does not offer this model.", field="model")
+    async def __call__(self, workspace_id: str | None, agent_id: str | None, model: str | None) -> str:
+        """Return the workspace's id, or the first one's; refuse what is not known."""
+        named = (
+            ("workspaceId", workspace_id, self.workspaces),
+            ("agentId", agent_id, self.agents),
+            ("model", model, self.models),
+        )
+        for field_name, value, known in named:
+            if value is not None and value not in known:
+                raise InvalidInputError("There is no such thing.", field=field_name)
+        return workspace_id or self.workspaces[0]
 
 
 @dataclass

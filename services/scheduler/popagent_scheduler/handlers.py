@@ -9,7 +9,7 @@ from typing import Any, Final
 from popagent_bus import Handlers
 from popagent_db.pool import Connection
 from popagent_kit.clock import now as clock_now
-from popagent_kit.errors import InvalidInputError, RevisionConflictError
+from popagent_kit.errors import InvalidInputError, KeyUsedError, RevisionConflictError
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.chat.work import CheckWork
 from popagent_proto.scheduler import (
@@ -23,6 +23,7 @@ from popagent_proto.scheduler import (
     PreviewCron,
     RunSchedule,
     ScheduleDeleted,
+    ScheduleFields,
     ScheduleList,
     ScheduleNotFoundError,
     ScheduleRunList,
@@ -62,6 +63,7 @@ async def create_schedule(deps: SchedulerDeps, command: CreateSchedule) -> Sched
         await store.LOCK_TABLE.run(conn)
         stored = await store.GET.first(conn, command.command_id)
         if stored is not None:
+            _refuse_another(stored, fields, rule.text, place.workspace_id)
             return stored.view(deps.zone.key)
         if await store.COUNT.value(conn) >= MOST_SCHEDULES:
             raise TooManySchedulesError
@@ -85,6 +87,13 @@ async def create_schedule(deps: SchedulerDeps, command: CreateSchedule) -> Sched
         await tell(deps, conn, command.command_id)
         stored = await store.GET.one(conn, command.command_id)
     return stored.view(deps.zone.key)
+
+
+def _refuse_another(stored: StoredSchedule, asked: ScheduleFields, cron_text: str, workspace_id: str) -> None:
+    """Raise KeyUsedError when the stored one was made by another command; after a change of it nobody can tell."""
+    wanted = {**asked.model_dump(), "cron": cron_text, "workspace_id": workspace_id}
+    if stored.revision == 0 and any(getattr(stored, name) != value for name, value in wanted.items()):
+        raise KeyUsedError
 
 
 @handlers.answers(UpdateSchedule)

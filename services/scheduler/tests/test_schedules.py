@@ -11,7 +11,7 @@ import popagent_scheduler
 from popagent_bus import Bus
 from popagent_db.pool import Pool
 from popagent_db.query import prepare_all
-from popagent_kit.errors import AppError, InvalidInputError, NotFoundError, RevisionConflictError
+from popagent_kit.errors import AppError, InvalidInputError, KeyUsedError, NotFoundError, RevisionConflictError
 from popagent_kit.ids import new_id
 from popagent_proto.scheduler import (
     CreateSchedule,
@@ -54,6 +54,17 @@ async def test_the_same_command_twice_is_one_schedule(gateway: Bus) -> None:
 
     assert first == second
     assert len((await gateway.ask(ListSchedules())).items) == 1
+
+
+async def test_the_id_of_a_schedule_is_not_taken_for_another_one(gateway: Bus) -> None:
+    given = {"name": "A", "prompt": "Do it.", "cron": "@daily"}
+    made = await gateway.ask(CreateSchedule(command_id=new_id(), fields=ScheduleFields.model_validate(given)))
+
+    for change in ({"name": "B"}, {"cron": "@hourly"}, {"maxAttempts": 5}):
+        with pytest.raises(KeyUsedError):
+            await gateway.ask(CreateSchedule(command_id=made.id, fields=ScheduleFields.model_validate(given | change)))
+
+    assert (await gateway.ask(ListSchedules())).items == [made]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Final
 from popagent_host import Service, ServiceDefinition
 from popagent_task_runner.agents.parts import executor_of
 from popagent_task_runner.settings import TaskRunnerSettings
-from popagent_task_runner.tasks.chat import ChatCatalogue, ChatLimits
+from popagent_task_runner.tasks.chat import ChatLimits, WorkChecks
 from popagent_task_runner.tasks.deps import RunDeps, TaskDeps
 from popagent_task_runner.tasks.handlers import handlers
 from popagent_task_runner.tasks.worker import TaskWorker
@@ -25,7 +25,7 @@ async def build(service: Service[TaskRunnerSettings]) -> None:
     service.on_stop(stop_tasks)
     service.serve(
         handlers,
-        TaskDeps(service.pool, service.outbox, ChatCatalogue(service.bus), worker, service.settings.queue_depth),
+        TaskDeps(service.pool, service.outbox, WorkChecks(service.bus), worker, service.settings.queue_depth),
     )
 
 

@@ -1,22 +1,20 @@
-"""What the runner asks chat: its limits, and which workspaces, agents and models there are."""
+"""What the runner asks chat: its limits, and whether there is what a new task names."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import Final
 
 from popagent_bus import Bus
-from popagent_kit.errors import DependencyError, InvalidInputError
-from popagent_proto.chat.agents import ListAgents
-from popagent_proto.chat.models import ListModels
 from popagent_proto.chat.settings import GetAgentRuntime
-from popagent_proto.chat.workspaces import ListWorkspaces
+from popagent_proto.chat.work import CheckWork
 from popagent_task_runner.tasks.deps import Limits
 
-# A workspace that was there so recently is taken to be there: many tasks are made at once.
+# What was there so recently is taken to be there: many tasks are made at once.
 FRESH_S: Final = 5.0
-PAGE: Final = 200
+MOST_KNOWN: Final = 1_000
 
 
 class ChatLimits:
@@ -31,55 +29,43 @@ class ChatLimits:
         return Limits(settings.background_concurrency, settings.task_timeout_ms / 1000)
 
 
-class ChatCatalogue:
-    """What a new task may name."""
+@dataclass(frozen=True)
+class _Answer:
+    workspace_id: str
+    asked_at: float
+
+
+class WorkChecks:
+    """Asks chat once for all who name the same at the same time; a refusal is never remembered."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._workspaces: dict[str, bool] = {}
-        self._read_at = float("-inf")
-        self._reading = asyncio.Lock()
+        self._known: dict[CheckWork, _Answer] = {}
+        self._asking: dict[CheckWork, asyncio.Task[str]] = {}
 
-    async def workspace(self, workspace_id: str | None) -> str:
-        """Return the id, or that of the default workspace; what was seen some seconds ago counts."""
+    async def __call__(self, workspace_id: str | None, agent_id: str | None, model: str | None) -> str:
+        """Return the workspace's id, as chat says now or said some seconds ago."""
+        named = CheckWork(workspace_id=workspace_id, agent_id=agent_id, model=model)
+        known = self._known.get(named)
+        if known is not None and time.monotonic() - known.asked_at < FRESH_S:
+            return known.workspace_id
+        asking = self._asking.get(named)
+        if asking is None:
+            asking = self._asking[named] = asyncio.create_task(self._ask(named), name="check what a task names")
+            asking.add_done_callback(lambda task: self._answered(named, task))
+        # Who gives up must not take the answer from the others.
+        return await asyncio.shield(asking)
+
+    async def _ask(self, named: CheckWork) -> str:
         asked_at = time.monotonic()
-        if (found := self._known(workspace_id)) is not None and asked_at - self._read_at < FRESH_S:
-            return found
-        async with self._reading:
-            if self._read_at < asked_at:  # else somebody has read them meanwhile
-                await self._read()
-        found = self._known(workspace_id)
-        if found is not None:
-            return found
-        if workspace_id is None:
-            raise DependencyError("There is no default workspace at the moment.")
-        raise InvalidInputError("There is no workspace with this id.", field="workspaceId")
+        place = await self._bus.ask(named)
+        self._known.pop(named, None)
+        self._known[named] = _Answer(place.workspace_id, asked_at)
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return place.workspace_id
 
-    async def check_agent(self, agent_id: str) -> None:
-        """Raise InvalidInputError unless there is such an agent."""
-        agents = await self._bus.ask(ListAgents())
-        if agent_id not in {agent.id for agent in agents.items}:
-            raise InvalidInputError("There is no agent with this id.", field="agentId")
-
-    async def check_model(self, model: str) -> None:
-        """Raise InvalidInputError for a model that its server does not list; an unknown catalogue refuses none."""
-        catalogue = await self._bus.ask(ListModels())
-        if catalogue.known and model not in catalogue.models:
-            raise InvalidInputError("The model server does not offer this model.", field="model")
-
-    def _known(self, workspace_id: str | None) -> str | None:
-        if workspace_id is not None:
-            return workspace_id if workspace_id in self._workspaces else None
-        return next((known for known, is_default in self._workspaces.items() if is_default), None)
-
-    async def _read(self) -> None:
-        began_at = time.monotonic()
-        found: dict[str, bool] = {}
-        cursor: str | None = None
-        while True:
-            page = await self._bus.ask(ListWorkspaces(cursor=cursor, limit=PAGE))
-            found.update({workspace.id: workspace.is_default for workspace in page.items})
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        self._workspaces, self._read_at = found, began_at
+    def _answered(self, named: CheckWork, task: asyncio.Task[str]) -> None:
+        del self._asking[named]
+        if not task.cancelled():
+            task.exception()  # those who wait have it; perhaps nobody does any more

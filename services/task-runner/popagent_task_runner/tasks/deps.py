@@ -31,18 +31,16 @@ class LimitsPort(Protocol):
         ...
 
 
-class Catalogue(Protocol):
+class CheckPort(Protocol):
     """Knows which workspaces, agents and models there are."""
 
-    async def workspace(self, workspace_id: str | None) -> str:
-        """Return the id, or that of the default workspace; raises InvalidInputError naming the field."""
+    async def __call__(self, workspace_id: str | None, agent_id: str | None, model: str | None) -> str:
+        """Return the workspace's id, the default one's for None.
+
+        Raises:
+            InvalidInputError: Something named is not there; the field is its name.
+        """
         ...
-
-    async def check_agent(self, agent_id: str) -> None:
-        """Raise InvalidInputError naming the field unless there is such an agent."""
-
-    async def check_model(self, model: str) -> None:
-        """Raise InvalidInputError naming the field unless the model can be asked, as far as is known."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,6 @@ class TaskDeps:
 
     pool: Pool
     outbox: Outbox
-    catalogue: Catalogue
+    check: CheckPort
     tasks: Tasks
     queue_depth: int

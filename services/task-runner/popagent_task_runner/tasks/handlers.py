@@ -6,7 +6,7 @@ from typing import Final
 
 from popagent_bus import Handlers
 from popagent_db.pool import Connection
-from popagent_kit.errors import ConflictError, InvalidInputError
+from popagent_kit.errors import InvalidInputError, KeyUsedError
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.task_runner.activity import ActivityRecord, TranscriptPage
 from popagent_proto.task_runner.tasks import (
@@ -43,11 +43,7 @@ FULL_RETRY_AFTER_S: Final = 10.0
 async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
     """Store the task, if its workspace, agent and model are known and its queue has room."""
     body = command.body
-    workspace_id = await deps.catalogue.workspace(body.workspace_id)
-    if body.agent_id is not None:
-        await deps.catalogue.check_agent(body.agent_id)
-    if body.model is not None:
-        await deps.catalogue.check_model(body.model)
+    workspace_id = await deps.check(body.workspace_id, body.agent_id, body.model)
     async with deps.pool.acquire() as conn:
         while True:
             seen = await store.SEEN.one(conn, command.command_id, workspace_id, deps.queue_depth)
@@ -89,7 +85,7 @@ def _repeated(command: CreateTask, task: TaskDetail) -> TaskSummary:
     asked = (body.prompt, body.agent_id, body.model, body.priority, command.source, command.workflow)
     stored = (task.prompt, task.agent_id, task.model, task.priority, task.source, task.workflow)
     if asked != stored or body.workspace_id not in (None, task.workspace_id):
-        raise ConflictError("This Idempotency-Key was used for another task. Send this one with a new key.")
+        raise KeyUsedError
     return summary_of(task)
 
 
