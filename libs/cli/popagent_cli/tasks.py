@@ -126,7 +126,7 @@ def show(client: Client, task: str, follow: bool, as_json: bool) -> None:
         if follow:
             view = _followed(client, view, shown)
         shown.close()
-        _end(view)
+        _end(view, shown.last_text)
     if follow and view["state"] != "completed":
         sys.exit(FAILED)
 
@@ -152,7 +152,9 @@ class _Shown:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._texts: dict[int, int] = {}
+        self._calls: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._growing: int | None = None
+        self.last_text = ""
 
     def records(self, records: list[dict[str, Any]]) -> None:
         """Print what is new of them."""
@@ -162,9 +164,22 @@ class _Shown:
             if record["kind"] == "text":
                 self._text(record)
                 continue
-            self.close()
-            for line in _lines(record):
+            lines = _lines(record, self._new_calls(record))
+            if lines:
+                self.close()
+            for line in lines:
                 click.echo(dim(line, sys.stdout))
+
+    def _new_calls(self, record: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the calls of which more is known now than was shown; the end of a step repeats its calls."""
+        new = []
+        for call in record["calls"]:
+            key = (record["attempt"], record["agentId"], record["step"], call["callId"])
+            known = (call["status"], call["result"], call["error"])
+            if self._calls.get(key) != known:
+                self._calls[key] = known
+                new.append(call)
+        return new
 
     def _text(self, record: dict[str, Any]) -> None:
         seq, text = record["seq"], record["text"]
@@ -173,6 +188,7 @@ class _Shown:
             self.close()
         click.echo(safe(text[said:]), nl=False)
         self._texts[seq] = len(text)
+        self.last_text = text
         self._growing = seq
 
     def close(self) -> None:
@@ -182,14 +198,14 @@ class _Shown:
         self._growing = None
 
 
-def _lines(record: dict[str, Any]) -> list[str]:
+def _lines(record: dict[str, Any], calls: list[dict[str, Any]]) -> list[str]:
     who = one_safe_line(record["agentId"] or "", 40)
     if record["kind"] == "status":
         return [f"· {one_safe_line(record['text'], 400)}"]
     if record["kind"] == "step-start":
         return [f"— {who} step {record['step']}".replace("—  ", "— ")]
     lines = []
-    for call in record["calls"]:
+    for call in calls:
         outcome = call["error"] or call["result"] or ""
         arguments = one_safe_line(str(call["arguments"] or ""), VALUE_CHARACTERS)
         line = f"  {call['status']:<9} {one_safe_line(call['tool'], 60)} {arguments}"
@@ -217,7 +233,10 @@ def _head(task: dict[str, Any]) -> None:
     click.echo()
 
 
-def _end(task: dict[str, Any]) -> None:
+def _end(task: dict[str, Any], last_text: str) -> None:
+    """Say how it ended; an answer that was the last to be shown is not shown again."""
+    if task["state"] == "completed" and not task["resolution"] and task["output"].strip() == last_text.strip():
+        return
     click.echo()
     if task["state"] == "completed" and task["resolution"]:
         click.echo(f"resolved: {safe(task['resolution'])}")

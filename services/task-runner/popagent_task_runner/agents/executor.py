@@ -66,7 +66,8 @@ class AgentExecutor:
 
     async def _loop(self, run: TaskRun, begun: BegunRun, stop: StopSignal) -> TurnResult:
         context = begun.context
-        ports = _Ports(run)
+        recorder = Recorder(run, context.agent.id)
+        ports = _Ports(run, recorder)
         specialists = Specialists(model_for=lambda _: begun.model, tools_for=tools_of, threads=ports)
         is_supervisor = bool(context.agents)
         ceilings = context.settings
@@ -81,7 +82,7 @@ class AgentExecutor:
             model=begun.model,
             tools=tools_of(context.agent),
             intents=ports,
-            emit=Recorder(run, context.agent.id).emit,
+            emit=recorder.emit,
             stop=stop,
             lease=ports,
             delegates=Delegates(specialists, intents=ports, stop=stop, lease=ports) if is_supervisor else None,
@@ -89,10 +90,11 @@ class AgentExecutor:
 
 
 class _Ports:
-    """What the loop asks of a task: its lease, its intents; what specialists say is in the transcript."""
+    """What the loop asks of a task: its lease, its intents, and its transcript for what specialists did."""
 
-    def __init__(self, run: TaskRun) -> None:
+    def __init__(self, run: TaskRun, recorder: Recorder) -> None:
         self._run = run
+        self._recorder = recorder
 
     def check(self) -> None:
         """Raise the loop's LeaseLostError from the local deadline on."""
@@ -106,7 +108,8 @@ class _Ports:
             await self._run.intend(step, call.call_id, call.name, arguments)
 
     async def keep(self, thread: DelegateThread) -> None:
-        """Keep nothing more: the transcript has it."""
+        """Put it into the transcript, whole."""
+        self._recorder.heard_out(thread)
 
 
 def _message(prompt: str) -> dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from popagent_agent.messages import call_result, is_tool_part, steps_of, tool_name, visible_text
+from popagent_agent.ports import DelegateThread
 from popagent_proto.task_runner.activity import CallStatus
 from popagent_task_runner.tasks.executor import Call, Note, TaskRun
 from popagent_uistream.chunks import Chunk
@@ -16,6 +19,7 @@ ENDS: Final[dict[str, CallStatus]] = {
     "tool-output-denied": "denied",
     "tool-input-error": "failed",
 }
+OF_PARTS: Final[dict[str, CallStatus]] = {"output-available": "completed", "output-denied": "denied"}
 STATES: Final[dict[str, CallStatus]] = {"running": "running", "done": "completed", "failed": "failed"}
 
 
@@ -23,6 +27,7 @@ STATES: Final[dict[str, CallStatus]] = {"running": "running", "done": "completed
 class _Specialist:
     agent_id: str = ""
     calls: dict[str, Call] = field(default_factory=dict)
+    steps: dict[str, int] = field(default_factory=dict)
 
 
 class Recorder:
@@ -79,7 +84,7 @@ class Recorder:
             note = Note("status", f"Works on: {told.get('task', '')}", activity_id, specialist.agent_id)
             self._run.note(note)
         for number, entry in (told.get("entries") or {}).items():
-            step = int(entry.get("step", 0))
+            step = specialist.steps.setdefault(number, int(entry.get("step", 0)))
             if entry.get("kind") == "text":
                 self._run.said(Note("text", entry["text"], activity_id, specialist.agent_id, step))
                 continue
@@ -91,5 +96,29 @@ class Recorder:
             specialist.calls[number] = call
             self._run.note(Note("tool-call", "", activity_id, specialist.agent_id, step, calls=(call,)))
 
+    def heard_out(self, thread: DelegateThread) -> None:
+        """Take all that a specialist said and did, step by step, with what its calls gave."""
+        told = iter(self._specialists.get(thread.call_id, _Specialist()).calls.values())
+        for message in thread.messages:
+            if message["role"] != "assistant":
+                continue
+            for number, parts in enumerate(steps_of(message["parts"])):
+                if not parts:
+                    continue  # what stands before the first mark of a step
+                calls = tuple(_ended(part, next(told, None)) for part in parts if is_tool_part(part))
+                text = visible_text(parts)
+                self._run.note(Note("step", text, thread.call_id, thread.agent_id, number, calls=calls))
+
     def _note(self, kind: Any, *, text: str = "", calls: tuple[Call, ...] = ()) -> Note:
         return Note(kind, text, self._run.turn_id, self._agent_id, self._step, calls=calls)
+
+
+def _ended(part: Mapping[str, Any], told: Call | None) -> Call:
+    """Return a call with its end; its id is the one under which it was told of."""
+    tool = tool_name(part)
+    call_id = told.call_id if told is not None and told.tool == tool else part["toolCallId"]
+    status = OF_PARTS.get(part["state"], "failed")
+    result = call_result(part)
+    if status == "completed":
+        return Call(call_id, tool, part.get("input"), result=result, status=status)
+    return Call(call_id, tool, part.get("input"), error=result, status=status)
