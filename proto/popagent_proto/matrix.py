@@ -63,6 +63,7 @@ SERVICES: Final[tuple[ServiceRow, ...]] = (
         "chat",
         "who the agents are, what they may do, what was said, remembered and learned",
         asks=("docs-indexer", "task-runner", "scheduler"),
+        hears=("task-runner",),
         writes_live=True,
         blobs=True,
     ),

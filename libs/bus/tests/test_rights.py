@@ -102,6 +102,11 @@ TRESPASSES: dict[str, list[tuple[str, Trespass]]] = {
         ("blobs", api_request("DIRECT.GET.OBJ_blobs", seq=1)),
         ("live frames", subscribe("popagent.chat.live.>")),
     ],
+    "task-runner": [
+        ("chat's durable: fetch", api_request("CONSUMER.MSG.NEXT.EVENTS.chat-events", batch=1)),
+        ("chat's durable: forged ack", publish("$JS.ACK.EVENTS.chat-events.1.1.1.1.1")),
+        ("an event of chat", publish("popagent.chat.evt.channels-message.v1")),
+    ],
     "observability": [
         ("a command to anybody", publish("popagent.chat.cmd.turns-start.v1")),
         ("an event of another", publish("popagent.chat.evt.turns-ended.v1")),
@@ -145,6 +150,8 @@ async def test_nothing_that_a_service_does_by_right_is_refused(connect_as: Conne
             subject = matrix.live_subject(name, "tests", "t1")
             await bus.client.publish(subject, Frame(0, 1, "E", b"data: {}\n\n").encode())
             await bus.direct_get(matrix.live_stream(name), subject)
+        if row.hears:
+            await bus.js.consumer_info(matrix.EVENTS, matrix.event_consumer(name))
         if row.watches:
             await bus.direct_get(matrix.EVENTS, "popagent.*.evt.>")
         await bus.flush()

@@ -23,6 +23,8 @@ HookEvent = Literal[
     "PostToolUseFailure",
     "SubagentStart",
     "SubagentStop",
+    "TaskStart",
+    "TaskStop",
     "Stop",
     "SessionEnd",
 ]
@@ -191,7 +193,7 @@ class HookRunView(View):
 
     id: Id
     seq: int = Field(description="Rises with every run.")
-    turn_id: Id | None
+    turn_id: Id | None = Field(description="Of the turn, or of the attempt of the task.")
     trace_id: str | None
     event: HookEvent
     hook_id: Id

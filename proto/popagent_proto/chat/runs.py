@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
@@ -19,6 +19,9 @@ from popagent_proto.common import BlobRef
 RUN_SECRET_PURPOSE: Final = "runs"  # noqa: S105 (it names what secrets are for)
 
 
+SealTo = Annotated[Text, Field(max_length=100, description="The public key of the asking process, X25519, base64url.")]
+
+
 class RunHook(View):
     """An enabled hook, in the order in which they run."""
 
@@ -32,6 +35,21 @@ class RunHook(View):
     timeout_ms: int
     on_failure: OnFailure
     sealed_secret: Sealed | None
+
+
+class RunHooks(View):
+    """Enabled hooks; secrets are sealed to whoever asked."""
+
+    items: list[RunHook]
+
+
+class GetRunHooks(Query[RunHooks]):
+    """Hooks of one event, in the order in which they run, for what is told outside of a run."""
+
+    subject: ClassVar = "popagent.chat.qry.runs-hooks.v1"
+
+    event: HookEvent
+    seal_to: SealTo
 
 
 class RunModel(View):
@@ -78,4 +96,4 @@ class GetRunSnapshot(Query[RunSnapshot]):
 
     workspace_id: Id
     agent_id: Id | None = Field(default=None, description="The orchestrator when absent.")
-    seal_to: Text = Field(max_length=100, description="The public key of the asking process, X25519, base64url.")
+    seal_to: SealTo

@@ -11,6 +11,7 @@ import popagent_proto
 from popagent_proto import http
 from popagent_proto.base import Message, Request
 from popagent_proto.chat.agents import AgentPatch
+from popagent_proto.chat.channels import ChannelSettingsPatch, EditBody, PostBody, ReadBody
 from popagent_proto.chat.messages import AgentActivity, MessageMetadata, TextMetadata, ToolMetadata
 from popagent_proto.chat.sessions import CreateSessionBody, PatchSessionBody, SaveSessionBody, SetHeadBody
 from popagent_proto.chat.settings import AgentRuntimePatch
@@ -42,10 +43,12 @@ def http_shapes() -> list[type[BaseModel]]:
         http.AddWorkspaceBody,
         AgentPatch,
         AgentRuntimePatch,
+        ChannelSettingsPatch,
         ChatRequest,
         http.CreateHookBody,
         CreateSessionBody,
         CreateTaskBody,
+        EditBody,
         http.ErrorBody,
         JobView,
         MessageMetadata,
@@ -54,6 +57,8 @@ def http_shapes() -> list[type[BaseModel]]:
         http.PatchHookBody,
         PatchSessionBody,
         PatchWorkspaceBody,
+        PostBody,
+        ReadBody,
         RegisterWorkspaceBody,
         ResolveTaskBody,
         SaveSessionBody,

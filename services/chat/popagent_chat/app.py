@@ -10,6 +10,9 @@ from popagent_bus import Handlers
 from popagent_chat import jobs, run_snapshots, work
 from popagent_chat.agents import company
 from popagent_chat.agents import handlers as agents
+from popagent_chat.channels import handlers as channels
+from popagent_chat.channels import runs as channel_runs
+from popagent_chat.channels import store as channel_rows
 from popagent_chat.deps import ChatDeps, RunDeps
 from popagent_chat.hooks import handlers as hooks
 from popagent_chat.hooks import store as hook_rows
@@ -38,6 +41,7 @@ from popagent_kit.settings import home_folder
 from popagent_kit.shared_settings import SecretKeySettings
 from popagent_models.admission import Admission, parse_limits
 from popagent_models.settings import ModelSettings
+from popagent_rows import inbox
 from popagent_rows.jobs import Jobs
 from popagent_runs.hooks.asking import HookCalls
 from popagent_runs.hooks.audit import EVERY_S as AUDIT_EVERY_S
@@ -63,6 +67,8 @@ SLICES: Final = (
     connection,
     secrets,
     hooks,
+    channels,
+    channel_runs,
     sessions,
     head,
     export,
@@ -116,6 +122,7 @@ async def build(service: Service[ChatSettings]) -> None:
     warming = Warming(running)
     warming.start()
     service.on_stop(warming.stop)
+    handing = channel_runs.Handing()
     deps = ChatDeps(
         **vars(running),
         turns=worker,
@@ -126,8 +133,12 @@ async def build(service: Service[ChatSettings]) -> None:
         connection_tests=asyncio.Semaphore(connection.TESTS_AT_ONCE),
         own_ports=_own_ports(service.settings, local),
         next_turn_changed=warming.changed,
+        channel_posted=handing.wake,
     )
     _jobs(service, deps)
+    service.pulse.watch(channel_rows.PROBE_WAITING, handing.wake)
+    service.run_beside(handing.run(deps), "tasks of posts")
+    inbox.keep_pruned(service.pool, service.pulse)
     service.serve(all_handlers(), deps)
 
 

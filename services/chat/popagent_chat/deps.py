@@ -67,3 +67,5 @@ class ChatDeps(RunDeps):
     """Ports of this machine where popagent itself listens."""
     next_turn_changed: Callable[[], None] = _nobody_minds
     """Called after, or shortly before, a commit that changes what turns begin with."""
+    channel_posted: Callable[[], None] = _nobody_minds
+    """Called after a post was stored; a task may be to make of it."""

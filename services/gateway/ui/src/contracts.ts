@@ -256,6 +256,135 @@ export interface BranchPage {
   count: number;
 }
 
+/** Messages that are new or were changed, each as it is now, in the order of their revisions. */
+export interface ChannelChanges {
+  items: Array<ChannelMessage>;
+  /** Ask for what came after this one. */
+  revision: number;
+  more: boolean;
+  /** Changes are missing here: load the history again. */
+  reset: boolean;
+}
+
+/** Oldest first, about 700 kB at most. */
+export interface ChannelHistory {
+  items: Array<ChannelMessage>;
+  /** Asks for the messages before these; null at the beginning. */
+  previousSeq: number | null;
+  /** Of the channel; follow it from here. */
+  revision: number;
+}
+
+/** By title; never more than a page. */
+export interface ChannelList {
+  nextCursor: string | null;
+  items: Array<ChannelView>;
+}
+
+/** A message. Who wrote it is said by popagent alone, never by a client. */
+export interface ChannelMessage {
+  id: string;
+  channelId: string;
+  /** Its place in the channel, without a hole; it never changes. */
+  seq: number;
+  /** Of its newest change, in the order of all changes of the channel. */
+  revision: number;
+  /** The message that it answers; that one answers none. */
+  threadId: string | null;
+  authorKind: "user" | "agent" | "system";
+  /** `user`, the id of an agent, or `popagent`. */
+  authorId: string;
+  authorName: string;
+  /** Markdown; empty when it was deleted. */
+  body: string;
+  /** The agents that it names and that work can be given to. */
+  mentions: Array<string>;
+  workspaceId: string | null;
+  /** The task that it started. */
+  run: ChannelRun | null;
+  /** The task that it tells of. */
+  taskId: string | null;
+  editedAt: string | null;
+  deletedAt: string | null;
+  createdAt: string;
+}
+
+/** A message is new, was edited or deleted, or its task is in another state. Its version is its revision. */
+export interface ChannelMessageChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  channelId: string;
+  messageId: string;
+  seq: number;
+  threadId: string | null;
+  authorKind: "user" | "agent" | "system";
+  runState: "waiting" | "queued" | "running" | "cancelling" | "completed" | "failed" | "cancelled" | "dead-letter" | null;
+  taskId: string | null;
+  deleted: boolean;
+  /** The beginning of its text. */
+  excerpt: string;
+}
+
+/** The task that a post started. */
+export interface ChannelRun {
+  taskId: string;
+  /** Null: the orchestrator. */
+  agentId: string | null;
+  /** waiting: the task is being made. */
+  state: "waiting" | "queued" | "running" | "cancelling" | "completed" | "failed" | "cancelled" | "dead-letter";
+  /** Why there is no task yet, or none at all. */
+  note: string;
+}
+
+/** The next post goes by these. */
+export interface ChannelSettingsChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  settings: ChannelSettingsView;
+}
+
+/** Fields to change; an absent one stays. `revision`, when sent, must be the stored one. */
+export interface ChannelSettingsPatch {
+  /** The one you saw last. */
+  revision?: number | null;
+  autoReply?: boolean | null;
+  agentId?: string | null;
+}
+
+/** What posts start. */
+export interface ChannelSettingsView {
+  /** A post that mentions nobody is answered too. */
+  autoReply: boolean;
+  /** Who answers such a post. Null: the orchestrator. */
+  agentId: string | null;
+  revision: number;
+  updatedAt: string;
+}
+
+/** A channel and how far it was read. */
+export interface ChannelView {
+  id: string;
+  title: string;
+  /** Of its newest message; 0 when there is none. */
+  lastSeq: number;
+  lastReadSeq: number;
+  /** Messages of others behind the one that was read last; 1,000 at most. */
+  unread: number;
+  /** Of its newest change. */
+  revision: number;
+  createdAt: string;
+}
+
 /** Body of POST /api/chat; with `messages`, as the stock client sends it, the last user message is taken. Any other key is refused: tools, system text and execution options are the server's. */
 export interface ChatRequest {
   /** The session; an unknown id creates it. */
@@ -313,7 +442,7 @@ export interface ConnectionTestView {
 /** A hook. Its secret is sealed at the door and never told again. */
 export interface CreateHookBody {
   name: string;
-  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd";
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "TaskStart" | "TaskStop" | "Stop" | "SessionEnd";
   /** `*`, or a regular expression (RE2) that the whole name of the tool must match, such as `write|edit`; of SubagentStart and SubagentStop the specialist's id. Other events have nothing to match: `*`. */
   matcher?: string;
   kind?: "http" | "command";
@@ -381,6 +510,12 @@ export interface DetectedServer {
 export interface DetectedServers {
   nextCursor: string | null;
   items: Array<DetectedServer>;
+}
+
+/** Another text. */
+export interface EditBody {
+  /** Markdown; characters, not bytes. */
+  body: string;
 }
 
 /** The model that comes with popagent. */
@@ -469,9 +604,10 @@ export interface HookRunView {
   id: string;
   /** Rises with every run. */
   seq: number;
+  /** Of the turn, or of the attempt of the task. */
   turnId: string | null;
   traceId: string | null;
-  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd";
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "TaskStart" | "TaskStop" | "Stop" | "SessionEnd";
   hookId: string;
   hookName: string;
   /** The tool's name, or the specialist's id; empty for events of other things. */
@@ -510,7 +646,7 @@ export interface HookTrialView {
 export interface HookView {
   id: string;
   name: string;
-  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd";
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "TaskStart" | "TaskStop" | "Stop" | "SessionEnd";
   matcher: string;
   kind: "http" | "command";
   /** Empty for a command. */
@@ -696,7 +832,7 @@ export interface PatchHookBody {
   /** The one you saw last. */
   revision: number;
   name?: string | null;
-  event?: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd" | null;
+  event?: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "TaskStart" | "TaskStop" | "Stop" | "SessionEnd" | null;
   matcher?: string | null;
   kind?: "http" | "command" | null;
   url?: string | null;
@@ -722,6 +858,21 @@ export interface PatchWorkspaceBody {
   name: string;
 }
 
+/** What a client writes. It says nothing about who wrote it. */
+export interface PostBody {
+  /** Markdown; characters, not bytes. */
+  body: string;
+  /** A message of the channel that this one answers. */
+  threadId?: string | null;
+  /** Where an agent that is mentioned works; the default workspace when absent. */
+  workspaceId?: string | null;
+}
+
+/** How far somebody has read. */
+export interface ReadBody {
+  seq: number;
+}
+
 /** What a client sends to register a directory that already exists below the workspace root. */
 export interface RegisterWorkspaceBody {
   name: string;
@@ -739,7 +890,7 @@ export interface ResolveTaskBody {
 export interface RunHook {
   id: string;
   name: string;
-  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "Stop" | "SessionEnd";
+  event: "SessionStart" | "UserPromptSubmit" | "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "SubagentStart" | "SubagentStop" | "TaskStart" | "TaskStop" | "Stop" | "SessionEnd";
   matcher: string;
   kind: "http" | "command";
   url: string;
@@ -747,6 +898,11 @@ export interface RunHook {
   timeoutMs: number;
   onFailure: "allow" | "block";
   sealedSecret: string | null;
+}
+
+/** Enabled hooks; secrets are sealed to whoever asked. */
+export interface RunHooks {
+  items: Array<RunHook>;
 }
 
 /** The model server that answers at this moment; `url` is null when none is connected. */
@@ -1567,6 +1723,8 @@ export interface WorkspaceView {
 /** Payload of each event, by subject. */
 export interface EventBySubject {
   "popagent.chat.evt.agents-changed.v1": AgentChanged;
+  "popagent.chat.evt.channels-message.v1": ChannelMessageChanged;
+  "popagent.chat.evt.channels-settings.v1": ChannelSettingsChanged;
   "popagent.chat.evt.hooks-changed.v1": HookChanged;
   "popagent.chat.evt.hooks-deleted.v1": HookDeleted;
   "popagent.chat.evt.jobs-changed.v1": JobChanged;
