@@ -45,6 +45,6 @@ def status_of(command: str, suite: Suite) -> str:
         f'-H "x-popagent-key: {suite.key}" "$@"; }}\n'
         f"P={suite.base_url}\n{command}"
     )
-    if "/api/events" in command:
+    if "/events" in command:
         script = script.replace("--max-time 10", "--max-time 2")
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30, check=False).stdout

@@ -55,6 +55,16 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
         "schedule-delete": Entry(
             "popagent_cli.schedules:schedule_delete", "Delete a schedule and its history; its tasks stay."
         ),
+        "channel-list": Entry("popagent_cli.channels:channel_list", "List channels, with what is unread."),
+        "channel-post": Entry(
+            "popagent_cli.channels:channel_post", "Write into a channel; naming an @agent starts a task."
+        ),
+        "channel-tail": Entry("popagent_cli.channels:channel_tail", "Show what was written last, or as it is written."),
+        "channel-edit": Entry("popagent_cli.channels:channel_edit", "Change the text of a message of yours."),
+        "channel-delete": Entry("popagent_cli.channels:channel_delete", "Take the text of a message out for good."),
+        "channel-cancel": Entry("popagent_cli.channels:channel_cancel", "Cancel the task that a message started."),
+        "channel-read": Entry("popagent_cli.channels:channel_read", "Count everything in a channel as read."),
+        "channel-settings": Entry("popagent_cli.channels:channel_settings", "Show or change what posts start."),
     },
     "Set up": {
         "models": Entry("popagent_cli.models:models", "Show which models can answer."),

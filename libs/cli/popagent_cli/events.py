@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any, Final
 
 import click
@@ -24,7 +25,7 @@ PLACES: Final = frozenset({"ready", "resync"})
 @click.command()
 @click.option(
     "--topics",
-    default="sessions,turns,workspaces,settings,agents,skills,hooks,jobs,tasks,schedules,health",
+    default="sessions,turns,workspaces,settings,agents,skills,hooks,jobs,tasks,schedules,channels,health",
     show_default=True,
 )
 @as_json_option
@@ -34,14 +35,24 @@ def events(client: Client, topics: str, as_json: bool) -> None:
 
     A connection that breaks is taken up again where it ended; with --json each line is one event.
     """
-    place = ""
+    for event in followed(client, "/api/events", {"topics": topics}):
+        _show(event, as_json)
+
+
+def followed(client: Client, path: str, params: dict[str, Any], place: str = "") -> Iterator[SentEvent]:
+    """Yield the events of a stream, from `place` on, over as many connections as it takes.
+
+    Raises:
+        NotRunningError, CutError: It was never reached.
+        RefusedError: It is refused for a lasting reason.
+    """
     reached = False
     while True:
         try:
             with client.stream(
                 "GET",
-                "/api/events",
-                params={"topics": topics},
+                path,
+                params=params,
                 headers={"last-event-id": place} if place else {},
                 silence_s=SILENCE_S,
             ) as response:
@@ -50,7 +61,7 @@ def events(client: Client, topics: str, as_json: bool) -> None:
                 reached = True
                 for event in sent_events(response.iter_raw()):
                     place = event.id or place
-                    _show(event, as_json)
+                    yield event
         except (CutError, NotRunningError) as error:
             if not reached:
                 raise

@@ -17,6 +17,7 @@ from popagent_uistream import chunks as c
 from .conftest import Peer, Run
 
 TRACE = "0" * 31 + "1"
+ENDLESS = ("events", "channel-tail --follow")
 # How each verb is called so that it reaches its route.
 CALLS: dict[str, list[str]] = {
     "chat": ["chat", "Hello"],
@@ -60,6 +61,16 @@ CALLS: dict[str, list[str]] = {
     "task-cancel": ["task-cancel", "example"],
     "task-resolve": ["task-resolve", "example", "It is done."],
     "task-delete": ["task-delete", "example", "--yes"],
+    "channel-list": ["channel-list"],
+    "channel-settings": ["channel-settings"],
+    "channel-settings --auto-reply": ["channel-settings", "--auto-reply"],
+    "channel-tail": ["channel-tail"],
+    "channel-tail --follow": ["channel-tail", "--follow"],
+    "channel-post": ["channel-post", "Hello"],
+    "channel-edit": ["channel-edit", "m1", "Goodbye"],
+    "channel-delete": ["channel-delete", "m1", "--yes"],
+    "channel-cancel": ["channel-cancel", "m1"],
+    "channel-read": ["channel-read"],
     "models": ["models"],
     "models connection": ["models", "connection"],
     "models connect": ["models", "connect", "http://127.0.0.1:11434/v1"],
@@ -96,14 +107,14 @@ def test_the_verb_of_a_route_really_asks_it(route: tuple[str, str], verb: str, p
     peer.script.chunks = [c.start(message_id="a"), c.start_step(), c.finish_step(), c.finish()]
     Path("notes").mkdir()
     Path("notes/SKILL.md").write_text("---\nname: notes\ndescription: Notes.\n---\nWrite them.\n")
-    if verb == "events":
+    if verb in ENDLESS:
         # Once, then a refusal, which ends the command.
-        peer.answers["events"] = lambda _: None if len(peer.asked) == 1 else ({"error": "no", "code": "x"}, 401)
+        peer.answers[verb] = lambda _: None if len(peer.asked) == 1 else ({"error": "no", "code": "x"}, 401)
 
     result = run(*CALLS[verb])
 
     assert verb in [asked.verb for asked in peer.asked if asked.method == route[0]]
-    assert verb == "events" or result.exit_code == 0, result.output
+    assert verb in ENDLESS or result.exit_code == 0, result.output
 
 
 def test_events_are_followed_of_every_topic_unless_some_are_named(peer: Peer, run: Run) -> None:

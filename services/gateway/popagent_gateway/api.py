@@ -14,6 +14,7 @@ from popagent_gateway.errors import on_app_error, on_defect, on_http_exception, 
 from popagent_gateway.openapi import describe
 from popagent_gateway.routes import (
     agents,
+    channels,
     chat,
     company,
     events,
@@ -44,6 +45,7 @@ ROUTERS: Final = (
     hooks.router,
     tasks.router,
     schedules.router,
+    channels.router,
     models.router,
     settings.router,
     events.router,

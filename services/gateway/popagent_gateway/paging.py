@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 
 from popagent_kit.ids import Id
 from popagent_proto.base import Text, Wire
+from popagent_proto.chat.channels import MOST_MESSAGES
 from popagent_proto.chat.sessions import SearchText
 from popagent_proto.task_runner.activity import RECORDS_KEPT
 from popagent_proto.task_runner.tasks import ListTasks, TaskSource, TaskState
@@ -38,7 +39,7 @@ class SkillPage(Wire):
 
 
 class HookRunPage(Wire):
-    """Which runs of hooks; without a cursor from the first on, with `turnId` those of one turn."""
+    """Which runs of hooks; without a cursor from the first on, with `turnId` those of one turn or one attempt."""
 
     turn_id: Id | None = None
     cursor: Text | None = Field(default=None, max_length=200)
@@ -89,6 +90,14 @@ class TranscriptRange(Wire):
     before: int | None = Field(default=None, ge=0, le=2**62)
     after: int | None = Field(default=None, ge=0, le=2**62)
     limit: int = Field(default=RECORDS_KEPT, ge=1, le=RECORDS_KEPT)
+
+
+class ChannelPage(Wire):
+    """Which messages of a channel; without `beforeSeq` the newest, with `threadId` those of one thread."""
+
+    before_seq: int | None = Field(default=None, ge=0, le=2**62)
+    thread_id: Id | None = None
+    limit: int = Field(default=50, ge=1, le=MOST_MESSAGES)
 
 
 class ScheduleRunPage(Wire):

@@ -29,6 +29,8 @@ class Listener(Protocol):
     """An open event stream."""
 
     wants_health: bool
+    subjects: frozenset[str] | None
+    """Of which events it wants to be woken, once each is heard; None: of all, and again when each is surely stored."""
 
     def wake(self, *, check: bool) -> None:
         """Something happened; with `check` even the stream itself may be another."""
@@ -80,12 +82,14 @@ class EventHub:
         self._listeners.discard(listener)
 
     async def _on_event(self, message: Msg) -> None:
-        del message  # core messages carry no stream sequence: the stream's store is read instead
-        self._wake_all(check=False)
+        # Core messages carry no stream sequence: who wants all events reads the stream's store instead.
+        for listener in self._listeners:
+            if listener.subjects is None or message.subject in listener.subjects:
+                listener.wake(check=False)
         # While more of them come, each finds what the ones before did not.
         if self._look_again is not None:
             self._look_again.cancel()
-        self._look_again = asyncio.get_running_loop().call_later(LOOK_AGAIN_S, lambda: self._wake_all(check=False))
+        self._look_again = asyncio.get_running_loop().call_later(LOOK_AGAIN_S, self._wake_readers)
 
     async def _on_reconnect(self) -> None:
         self._wake_all(check=True)
@@ -97,6 +101,11 @@ class EventHub:
     def _wake_all(self, *, check: bool) -> None:
         for listener in self._listeners:
             listener.wake(check=check)
+
+    def _wake_readers(self) -> None:
+        for listener in self._listeners:
+            if listener.subjects is None:
+                listener.wake(check=False)
 
     async def _watch_health(self) -> None:
         while any(listener.wants_health for listener in self._listeners):

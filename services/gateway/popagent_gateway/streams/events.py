@@ -57,6 +57,7 @@ class EventFeed:
     """One client's place in the event stream."""
 
     kind = "events"
+    subjects: frozenset[str] | None = None
 
     def __init__(self, hub: EventHub, topics: frozenset[str], last_event_id: str | None) -> None:
         self._hub = hub

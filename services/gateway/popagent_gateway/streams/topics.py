@@ -9,6 +9,7 @@ from popagent_kit.errors import InvalidInputError
 from popagent_kit.text import one_line
 from popagent_proto.base import Event
 from popagent_proto.chat.agents import AgentChanged
+from popagent_proto.chat.channels import ChannelMessageChanged, ChannelSettingsChanged
 from popagent_proto.chat.hooks import HookChanged, HookDeleted
 from popagent_proto.chat.jobs import JobChanged
 from popagent_proto.chat.models import ModelConnectionChanged
@@ -33,6 +34,7 @@ TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "jobs": (JobChanged,),
     "tasks": (TaskChanged, TaskStarted, TaskStopped, TaskInterrupted, TaskDeleted),
     "schedules": (ScheduleChanged, ScheduleDeleted),
+    "channels": (ChannelMessageChanged, ChannelSettingsChanged),
     HEALTH: (),
 }
 TOPIC_OF: Final = {event.subject: topic for topic, events in TOPICS.items() for event in events}

@@ -1,0 +1,179 @@
+"""`popagent channel-…`: what people and agents write where everybody reads it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import click
+
+from popagent_cli.client import ID, Client, with_client
+from popagent_cli.errors import CliError
+from popagent_cli.events import followed
+from popagent_cli.printing import as_json_option, dim, local_time, note, print_json, print_table, tell
+from popagent_cli.safe_text import one_safe_line, safe
+from popagent_cli.workspaces import find_workspace
+from popagent_kit import json
+from popagent_kit.settings import command
+
+GENERAL: Final = "general"
+
+channel_option = click.option("--channel", default=GENERAL, show_default=True, type=ID, help="Its id.")
+message_argument = click.argument("message", type=ID)
+
+
+@click.command(name="channel-list")
+@as_json_option
+@with_client
+def channel_list(client: Client, as_json: bool) -> None:
+    """List channels, with what is unread."""
+    page = client.get("/api/channels")
+    if as_json:
+        print_json(page)
+        return
+    rows = [[row["id"], one_safe_line(row["title"]), row["lastSeq"], row["unread"]] for row in page["items"]]
+    print_table(["CHANNEL", "TITLE", "MESSAGES", "UNREAD"], [list(map(str, row)) for row in rows])
+
+
+@click.command(name="channel-post")
+@click.argument("text")
+@channel_option
+@click.option("--thread", type=ID, help="The message that this one answers.")
+@click.option("--workspace", help="Where the agent that is named works, by name or id.")
+@as_json_option
+@with_client
+def channel_post(
+    client: Client, text: str, *, channel: str, thread: str | None, workspace: str | None, as_json: bool
+) -> None:
+    """Write into a channel; naming an @agent starts a task.
+
+    TEXT is Markdown, or - to read it from standard input. What the agent says last is the reply.
+    """
+    words = sys.stdin.read() if text == "-" else text
+    workspace_id = find_workspace(client, workspace)["id"] if workspace else None
+    given = {"threadId": thread, "workspaceId": workspace_id}
+    body = {"body": words} | {name: value for name, value in given.items() if value is not None}
+    posted = client.send("POST", f"/api/channels/{channel}/messages", body)
+    tell(posted, posted["id"], as_json=as_json)
+    if posted["run"] and not as_json:
+        note(f"A task was started. Watch for the reply: {command('channel-tail --follow')}")
+
+
+@click.command(name="channel-tail")
+@channel_option
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 200))
+@click.option("--thread", type=ID, help="Only a message and its answers.")
+@click.option("--follow", is_flag=True, help="Stay, until Ctrl-C.")
+@as_json_option
+@with_client
+def channel_tail(client: Client, *, channel: str, limit: int, thread: str | None, follow: bool, as_json: bool) -> None:
+    """Show what was written last, or as it is written.
+
+    A connection that breaks is taken up again where it ended; with --json each line is one message.
+    """
+    page = client.get(f"/api/channels/{channel}/messages", limit=limit, threadId=thread)
+    if not page["items"] and not follow:
+        note(f"Nothing was written yet. Say something: {command('channel-post')}")
+    for message in page["items"]:
+        _show(message, as_json=as_json)
+    if not follow:
+        return
+    shown = {message["id"] for message in page["items"]}
+    for event in followed(client, f"/api/channels/{channel}/events", {}, str(page["revision"])):
+        if event.name == "resync":
+            note("some messages were missed")
+        elif event.name == "message":
+            message = json.loads(event.data)
+            if thread in (None, message["id"], message["threadId"]):
+                _show(message, as_json=as_json, changed=message["id"] in shown)
+                shown.add(message["id"])
+
+
+def _show(message: dict[str, Any], *, as_json: bool, changed: bool = False) -> None:
+    if as_json:
+        print_json(message)
+        return
+    when = local_time(message["createdAt"])
+    head = f"{when}  {one_safe_line(message['authorName'], 60)}  {message['id']}"
+    answers = f"  answers {message['threadId']}" if message["threadId"] else ""
+    click.echo(dim(f"{head}{answers}{_run(message)}", sys.stdout))
+    if message["deletedAt"]:
+        click.echo("(deleted)\n")
+    elif not changed or message["editedAt"]:
+        click.echo(f"{safe(message['body'])}\n")
+
+
+def _run(message: dict[str, Any]) -> str:
+    run = message["run"]
+    if not run:
+        return ""
+    return f"  task {run['state']}" + (f": {one_safe_line(run['note'], 200)}" if run["note"] else "")
+
+
+@click.command(name="channel-edit")
+@message_argument
+@click.argument("text")
+@channel_option
+@as_json_option
+@with_client
+def channel_edit(client: Client, message: str, text: str, *, channel: str, as_json: bool) -> None:
+    """Change the text of a message of yours."""
+    words = sys.stdin.read() if text == "-" else text
+    answer = client.send("PATCH", f"/api/channels/{channel}/messages/{message}", {"body": words})
+    tell(answer, f"{message} is changed", as_json=as_json)
+
+
+@click.command(name="channel-delete")
+@message_argument
+@channel_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@as_json_option
+@with_client
+def channel_delete(client: Client, message: str, *, channel: str, yes: bool, as_json: bool) -> None:
+    """Take the text of a message out for good."""
+    if not yes and sys.stdin.isatty() and not click.confirm(f"Delete {message} for good?", err=True):
+        raise CliError("Nothing was deleted.")
+    answer = client.send("DELETE", f"/api/channels/{channel}/messages/{message}")
+    tell(answer, f"{message} is deleted", as_json=as_json)
+
+
+@click.command(name="channel-cancel")
+@message_argument
+@channel_option
+@as_json_option
+@with_client
+def channel_cancel(client: Client, message: str, *, channel: str, as_json: bool) -> None:
+    """Cancel the task that a message started."""
+    answer = client.send("POST", f"/api/channels/{channel}/messages/{message}/cancel")
+    state = answer["run"]["state"] if answer["run"] else "not there"
+    tell(answer, f"its task is {state}", as_json=as_json)
+
+
+@click.command(name="channel-read")
+@channel_option
+@as_json_option
+@with_client
+def channel_read(client: Client, *, channel: str, as_json: bool) -> None:
+    """Count everything in a channel as read."""
+    page = client.get("/api/channels")
+    newest = next((row["lastSeq"] for row in page["items"] if row["id"] == channel), 0)
+    answer = client.send("PUT", f"/api/channels/{channel}/read", {"seq": newest})
+    tell(answer, f"{answer['unread']} unread", as_json=as_json)
+
+
+@click.command(name="channel-settings")
+@click.option("--auto-reply/--no-auto-reply", default=None, help="Posts that name nobody are answered too.")
+@click.option("--agent", type=ID, help="Who answers them; orchistrator is the orchestrator.")
+@as_json_option
+@with_client
+def channel_settings(client: Client, *, auto_reply: bool | None, agent: str | None, as_json: bool) -> None:
+    """Show or change what posts start."""
+    given = {"autoReply": auto_reply, "agentId": agent}
+    changes = {name: value for name, value in given.items() if value is not None}
+    path = "/api/channels/settings"
+    settings = client.send("PATCH", path, changes) if changes else client.get(path)
+    if as_json:
+        print_json(settings)
+        return
+    answers = f"answered by {settings['agentId'] or 'the orchestrator'}" if settings["autoReply"] else "not answered"
+    click.echo(f"A post that names nobody is {answers}.")
