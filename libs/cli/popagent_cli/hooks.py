@@ -169,12 +169,14 @@ def test(client: Client, hook: str, as_json: bool) -> None:
 
 @hooks.command()
 @click.argument("session", type=ID)
-@click.option("--turn", type=ID, help="Only those of this turn.")
+@click.option("--task", "of_task", is_flag=True, help="SESSION is the id of a task.")
+@click.option("--turn", type=ID, help="Only those of this turn, or of this attempt of the task.")
 @as_json_option
 @with_client
-def runs(client: Client, session: str, turn: str | None, as_json: bool) -> None:
-    """List what hooks did in a session, in the order in which they ran; --json tells what they were told too."""
-    page = client.pages(f"/api/sessions/{session}/hooks", 10_000, turnId=turn)
+def runs(client: Client, session: str, *, of_task: bool, turn: str | None, as_json: bool) -> None:
+    """List what hooks did in a session or a task, in the order in which they ran; --json tells all they were told."""
+    path = f"/api/tasks/{session}/hooks" if of_task else f"/api/sessions/{session}/hooks"
+    page = client.pages(path, 10_000, turnId=turn)
     if as_json:
         print_json(page)
         return

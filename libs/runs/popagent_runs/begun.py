@@ -46,8 +46,9 @@ class RunIds:
     """What a run is called by, in its trace, its hooks and its usage."""
 
     turn_id: str
-    session_id: str
+    session_id: str | None
     trace_id: str | None
+    task_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,11 @@ async def begin(parts: RunParts, stored: StoredRun, ids: RunIds, requested_model
             agent_id=stored.agent.id,
             turn_id=ids.turn_id,
             trace_id=ids.trace_id,
+            task_id=ids.task_id,
         )
         context = RunContext(
             turn_id=ids.turn_id,
-            session_id=ids.session_id,
+            session_id=ids.session_id or ids.task_id or ids.turn_id,
             trace_id=ids.trace_id,
             settings=stored.settings,
             agent=_profile(stored.agent, routed.route, routed.profile, stored.skills),

@@ -27,8 +27,10 @@ from popagent_models.endpoint import Endpoint
 from popagent_proto.chat.agents import AgentView
 from popagent_proto.chat.runs import (
     RUN_SECRET_PURPOSE,
+    GetRunHooks,
     GetRunSnapshot,
     RunHook,
+    RunHooks,
     RunModel,
     RunSkill,
     RunSkills,
@@ -102,6 +104,14 @@ async def get_snapshot(deps: ChatDeps, query: GetRunSnapshot) -> RunSnapshot:
         skills=inline,
         skills_blob=blob,
     )
+
+
+@handlers.answers(GetRunHooks)
+async def get_hooks(deps: ChatDeps, query: GetRunHooks) -> RunHooks:
+    """Return them as they are now."""
+    async with deps.pool.acquire() as conn:
+        stored = await hooks.ENABLED_FOR.all(conn, query.event)
+    return RunHooks(items=[_hook(deps, hook, query.seal_to) for hook in stored])
 
 
 def _with_default_model(deps: ChatDeps, settings: AgentRuntimeView) -> AgentRuntimeView:

@@ -339,7 +339,7 @@ async def test_hooks_hear_of_a_deleted_session_and_cannot_keep_it(
 
 
 def run(session: str, number: int, **fields: Any) -> HookRun:
-    values = {"id": f"{session}-{number}", "session_id": session, "turn_id": None, "trace_id": None, "subject": ""}
+    values = {"id": f"{session}-{number}", "about_id": session, "turn_id": None, "trace_id": None, "subject": ""}
     values |= {"event": "Stop", "hook_id": "h", "hook_name": "h", "decision": None, "reason": "", "status": "ok"}
     return HookRun.model_validate({**values, "input": {}, "output": "", "duration_ms": number, **fields})
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from popagent_chat.hooks import store
 from popagent_chat.hooks.handlers import LONGEST_TRIAL_MS
 from popagent_chat.hooks.retention import Retention
 from popagent_db.pool import Pool
@@ -35,6 +34,7 @@ from popagent_proto.chat.hooks import (
 )
 from popagent_proto.chat.secrets import GetSealingKey
 from popagent_proto.chat.sessions import CreateSession, CreateSessionBody, DeleteSession
+from popagent_runs.hooks import audited
 from popagent_runs.hooks.asking import SIGNATURE
 from services.chat.tests.conftest import StartChat
 from services.chat.tests.hook_server import HookServer, always, answer, denies, drips, hangs
@@ -361,7 +361,7 @@ async def test_a_page_of_the_audit_is_bounded_in_bytes(door: Door, pool: Pool) -
 async def test_old_and_surplus_runs_go_and_those_of_a_deleted_session(
     door: Door, pool: Pool, chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "KEPT_RUNS", 4)
+    monkeypatch.setattr(audited, "KEPT_RUNS", 4)
     session, deleted = new_id(), new_id()
     for each in (session, deleted):
         await door.ask(CreateSession(command_id=new_id(), body=CreateSessionBody(id=each)))

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
+from popagent_bus import Handlers
 from popagent_host import Service, ServiceDefinition
-from popagent_task_runner.agents.parts import executor_of
+from popagent_task_runner.agents import hook_runs
+from popagent_task_runner.agents.parts import agents_of
 from popagent_task_runner.settings import TaskRunnerSettings
+from popagent_task_runner.tasks import handlers as tasks
 from popagent_task_runner.tasks.chat import ChatLimits, WorkChecks
 from popagent_task_runner.tasks.deps import RunDeps, TaskDeps
-from popagent_task_runner.tasks.handlers import handlers
 from popagent_task_runner.tasks.worker import TaskWorker
 
 
 async def build(service: Service[TaskRunnerSettings]) -> None:
     """Carry tasks out, and answer questions about them."""
-    deps = RunDeps(service.pool, service.outbox, executor_of(service), limits=ChatLimits(service.bus))
+    executor, hooks = agents_of(service)
+    deps = RunDeps(service.pool, service.outbox, executor, limits=ChatLimits(service.bus), observe=hooks.heard)
     worker = TaskWorker(deps, service.bus, service.holder)
     await worker.start(service.pulse)
 
@@ -24,9 +27,17 @@ async def build(service: Service[TaskRunnerSettings]) -> None:
 
     service.on_stop(stop_tasks)
     service.serve(
-        handlers,
+        all_handlers(),
         TaskDeps(service.pool, service.outbox, WorkChecks(service.bus), worker, service.settings.queue_depth),
     )
+
+
+def all_handlers() -> Handlers[TaskDeps]:
+    """Return the handlers of every slice."""
+    handlers = Handlers[TaskDeps]()
+    for part in (tasks, hook_runs):
+        handlers.include(part.handlers)
+    return handlers
 
 
 SERVICE: Final = ServiceDefinition("task-runner", TaskRunnerSettings, build)

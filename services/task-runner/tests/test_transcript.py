@@ -178,3 +178,20 @@ async def test_a_page_is_bounded_in_bytes(start: Any, door: Any, pool: Pool) -> 
     assert 60 < len(page.activity) < 80
     assert page.previous_cursor == page.activity[0].seq
     assert followed.revision == followed.records[-1].revision < 80
+
+
+async def test_what_was_being_written_when_the_attempt_ends_is_stored_all_the_same(pool: Pool, hold: Hold) -> None:
+    _, transcript = await hold()
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    async with asyncio.timeout(10), pool.acquire() as conn, conn.transaction():
+        await conn.execute("select 1 from tasks where id = 't' for update")
+        transcript.note(Note("tool-call", calls=(Call("c1", "write"),)))
+        while not await conn.fetchval(waiting):
+            await conn.execute("select pg_stat_clear_snapshot()")
+            await asyncio.sleep(0.01)
+        settling = asyncio.create_task(transcript.settle())
+        transcript.note(Note("step", "done"))
+        await asyncio.sleep(0)
+    await settling
+
+    assert [row["body"]["kind"] for row in await stored(pool)] == ["tool-call", "step"]

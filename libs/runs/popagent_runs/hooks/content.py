@@ -25,14 +25,16 @@ def event_body(
     content: Mapping[str, Any],
     *,
     session_id: str | None = None,
+    task_id: str | None = None,
     turn_id: str | None = None,
     trace_id: str | None = None,
     agent_id: str | None = None,
 ) -> dict[str, Any]:
-    """Return what every hook of an event is sent; without ids it is about no session."""
+    """Return what every hook of an event is sent; without ids it is an example."""
     return {
         "event": event,
         "sessionId": session_id,
+        "taskId": task_id,
         "turnId": turn_id,
         "traceId": trace_id,
         "agentId": agent_id,

@@ -35,7 +35,8 @@ class HookRun(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str
-    session_id: str
+    about_id: str
+    """The session or the task in whose audit it stands."""
     turn_id: str | None
     trace_id: str | None
     event: HookEvent

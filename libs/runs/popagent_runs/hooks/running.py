@@ -34,10 +34,11 @@ class RunHooks:
     calls: HookCalls
     audit: HookAudit
     hooks: Sequence[StoredHook]
-    session_id: str
+    session_id: str | None
     agent_id: str
     turn_id: str | None = None
     trace_id: str | None = None
+    task_id: str | None = None
     _denied: dict[tuple[str, bytes], str] = field(default_factory=dict)
     _refusals: list[bool] = field(default_factory=list)
 
@@ -55,6 +56,14 @@ class RunHooks:
     async def session_ends(self) -> None:
         """Tell that a session was deleted; its audit is gone with it."""
         await self._dispatch("SessionEnd", self.agent_id, {})
+
+    async def task_begins(self, content: dict[str, Any]) -> None:
+        """Tell that an attempt of the task began."""
+        await self._dispatch("TaskStart", self.agent_id, content)
+
+    async def task_ends(self, content: dict[str, Any]) -> None:
+        """Tell how an attempt of the task ended, which is stored already."""
+        await self._dispatch("TaskStop", self.agent_id, content)
 
     async def before_prompt(self, text: str) -> None:
         """Ask about what the person said.
@@ -107,6 +116,7 @@ class RunHooks:
             subject,
             content,
             session_id=self.session_id,
+            task_id=self.task_id,
             turn_id=self.turn_id,
             trace_id=self.trace_id,
             agent_id=agent_id,
@@ -133,7 +143,7 @@ class RunHooks:
     def _run(self, hook: StoredHook, run_id: str, told: dict[str, Any], outcome: Outcome) -> HookRun:
         return HookRun(
             id=run_id,
-            session_id=self.session_id,
+            about_id=self.task_id or self.session_id or "",
             turn_id=self.turn_id,
             trace_id=self.trace_id,
             event=hook.event,

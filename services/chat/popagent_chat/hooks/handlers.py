@@ -41,6 +41,7 @@ from popagent_proto.chat.hooks import (
 )
 from popagent_proto.chat.sessions import DeletedView
 from popagent_runs.hooks.asking import sent_to
+from popagent_runs.hooks.audited import audit_page
 from popagent_runs.hooks.content import event_body
 from popagent_runs.hooks.origins import checked_url
 from popagent_runs.hooks.rows import RESOURCE
@@ -48,11 +49,8 @@ from popagent_runs.hooks.rules import checked_matcher, checked_on_failure
 
 handlers = Handlers[ChatDeps]()
 
-PAGE_BYTES: Final = 800_000
 SHORTEST_SECRET: Final = 16
 LONGEST_SECRET: Final = 256
-# Digits; a bigint has at most one more.
-LONGEST_SEQ: Final = 18
 # Milliseconds; whoever tries a hook waits for the answer.
 LONGEST_TRIAL_MS: Final = 15_000
 _CALL: Final[dict[str, object]] = {
@@ -61,6 +59,15 @@ _CALL: Final[dict[str, object]] = {
     "arguments": {"path": "notes.md", "content": "An example."},
 }
 _TASK: Final[dict[str, object]] = {"callId": "call_2", "agent": "researcher", "prompt": "An example of a task."}
+_WORK: Final[dict[str, object]] = {
+    "title": "An example of a task.",
+    "source": "user",
+    "workspaceId": "default",
+    "scheduleId": None,
+    "remediates": None,
+    "attempt": 1,
+    "maxAttempts": 3,
+}
 EXAMPLES: Final[dict[HookEvent, dict[str, object]]] = {
     "SessionStart": {},
     "UserPromptSubmit": {"prompt": "An example of what a person says."},
@@ -69,6 +76,15 @@ EXAMPLES: Final[dict[HookEvent, dict[str, object]]] = {
     "PostToolUseFailure": {**_CALL, "output": "An example of an error."},
     "SubagentStart": _TASK,
     "SubagentStop": {**_TASK, "result": "An example of a result.", "failed": False},
+    "TaskStart": _WORK,
+    "TaskStop": {
+        **_WORK,
+        "outcome": "failed",
+        "state": "queued",
+        "errorClass": "provider",
+        "error": "An example of an error.",
+        "output": "",
+    },
     "Stop": {"answer": "An example of an answer."},
     "SessionEnd": {},
 }
@@ -179,21 +195,12 @@ async def try_hook(deps: ChatDeps, command: TryHook) -> HookTrialView:
 @handlers.answers(ListHookRuns)
 async def list_runs(deps: ChatDeps, query: ListHookRuns) -> HookRunList:
     """Return one page of a session's audit, the oldest first."""
-    after = _seq_of(query.cursor)
     async with deps.pool.acquire() as conn:
         if await sessions.GET.first(conn, query.session_id) is None:
             raise SessionNotFoundError
-        page = await store.RUNS.all(conn, query.session_id, query.turn_id, after, query.limit, PAGE_BYTES)
-        more = bool(page) and await store.MORE_RUNS.value(conn, query.session_id, query.turn_id, page[-1].seq)
-    return HookRunList(items=page, next_cursor=str(page[-1].seq) if more else None)
-
-
-def _seq_of(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_SEQ):
-        raise InvalidInputError("This cursor is not one that a list answered.", field="cursor")
-    return int(cursor)
+        return await audit_page(
+            conn, store.AUDIT, query.session_id, turn_id=query.turn_id, cursor=query.cursor, limit=query.limit
+        )
 
 
 def _merged(stored: HookView, changes: dict[str, object]) -> HookFields:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from popagent_db.query import Query
-from popagent_proto.chat.hooks import HookFields, HookRunView, HookView
+from popagent_proto.chat.hooks import HookFields, HookView
+from popagent_runs.hooks.audited import audit_queries
 from popagent_runs.hooks.rows import RESOURCE, StoredHook
-
-KEPT_RUNS: Final = 10_000
-KEPT_DAYS: Final = 30
 
 _VIEW: Final = f"""
     select h.id, h.name, h.event, h.matcher, h.kind, h.url, h.argv, s.name is not null as has_secret, h.timeout_ms,
@@ -81,77 +79,14 @@ def columns_of(fields: HookFields | HookView) -> tuple[object, ...]:
 DELETE: Final = Query(int, "delete from hooks where id = $1 returning revision")
 
 
-# A session that is gone has no audit any more; what was stored without an answer is not stored twice.
-ADD_RUN: Final = Query(
-    None,
-    """
-    insert into hook_runs (
-        id, session_id, turn_id, trace_id, event, hook_id, hook_name, subject, decision, reason, status, input, output,
-        duration_ms
-    )
-    select $1, s.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14
-    from sessions s
-    where s.id = $2
-    on conflict (id) do nothing
-    """,
-)
-
-# $3 is the last seq that was seen; $5 bounds the bytes of the page, of which one run comes in any case.
-RUNS: Final = Query(
-    HookRunView,
-    """
-    select id, seq, turn_id, trace_id, event, hook_id, hook_name, subject, decision, reason, status, input, output,
-        duration_ms, created_at as at
-    from (
-        select r.*, sum(octet_length(r.input::text) + octet_length(r.output) + 1024) over (order by r.seq) as bytes,
-            row_number() over (order by r.seq) as place
-        from (
-            select *
-            from hook_runs
-            where session_id = $1 and ($2::text is null or turn_id = $2) and seq > $3
-            order by seq
-            limit $4
-        ) r
-    ) page
-    where bytes <= $5 or place = 1
-    order by seq
-    """,
-)
-
-MORE_RUNS: Final = Query(
-    bool,
-    """
-    select exists (
-        select 1 from hook_runs where session_id = $1 and ($2::text is null or turn_id = $2) and seq > $3
-    )
-    """,
-)
+AUDIT: Final = audit_queries("session_id", "sessions")
+ADD_RUN: Final = AUDIT.add
+RUNS: Final = AUDIT.page
+MORE_RUNS: Final = AUDIT.more
+DROP_OLD: Final = AUDIT.drop_old
+RECENT_SESSIONS: Final = AUDIT.recent
+DROP_SURPLUS: Final = AUDIT.drop_surplus
 
 IS_FIRST_TURN: Final = Query(
     bool, "select not exists (select 1 from turns where session_id = $1 and id <> $2) as is_first"
-)
-
-DROP_OLD: Final = Query(
-    None,
-    f"""
-    delete from hook_runs
-    where seq in (
-        select seq from hook_runs where created_at < now() - interval '{KEPT_DAYS} days' order by created_at limit $1
-    )
-    """,
-)
-
-# Only sessions that something was added to can have become too long.
-RECENT_SESSIONS: Final = Query(
-    str, "select distinct session_id from hook_runs where created_at > now() - interval '1 day'"
-)
-
-DROP_SURPLUS: Final = Query(
-    None,
-    """
-    delete from hook_runs
-    where session_id = $1 and seq <= (
-        select seq from hook_runs where session_id = $1 order by seq desc offset $2 limit 1
-    )
-    """,
 )

@@ -27,6 +27,7 @@ from popagent_proto.chat.hooks import (
 )
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.http import CreateHookBody, PatchHookBody
+from popagent_proto.task_runner.hooks import ListTaskHookRuns
 
 router = APIRouter(prefix="/api", tags=["hooks"], route_class=JsonRoute)
 
@@ -69,3 +70,9 @@ async def try_hook(bus: Bus, id: PathId) -> HookTrialView:  # noqa: A002
 async def list_runs(bus: Bus, id: PathId, page: Annotated[HookRunPage, Query()]) -> HookRunList:  # noqa: A002
     """List what hooks did in a session, in the order in which they ran."""
     return await bus.ask(ListHookRuns(session_id=id, **page.model_dump()))
+
+
+@router.get("/tasks/{id}/hooks")
+async def list_runs_of_task(bus: Bus, id: PathId, page: Annotated[HookRunPage, Query()]) -> HookRunList:  # noqa: A002
+    """List what hooks did in a task and were told of it, in the order in which they ran."""
+    return await bus.ask(ListTaskHookRuns(task_id=id, **page.model_dump()))

@@ -56,8 +56,7 @@ class AgentExecutor:
         task = run.task
         with stop.interrupts():
             stored = await self._snapshots.take(task.workspace_id, task.agent_id)
-            # Hooks and traces tell tasks from chats by an id that is no session's.
-            ids = RunIds(turn_id=run.turn_id, session_id=task.session_id or task.id, trace_id=run.trace_id)
+            ids = RunIds(turn_id=run.turn_id, session_id=task.session_id, trace_id=run.trace_id, task_id=task.id)
             begun = await begin(self._parts, stored, ids, task.model)
         with begun:
             with stop.interrupts():

@@ -1,4 +1,4 @@
-"""What the runs of this process share, and the executor that is made of it."""
+"""What the runs of this process share, and what is made of it: who carries tasks out, and who tells hooks of them."""
 
 from __future__ import annotations
 
@@ -9,32 +9,38 @@ from popagent_models.settings import ModelSettings
 from popagent_runs.begun import RunParts
 from popagent_runs.hooks.asking import HookCalls
 from popagent_runs.hooks.audit import EVERY_S, HookAudit
+from popagent_runs.hooks.audited import PRUNE_EVERY_S, Retention
 from popagent_runs.hooks.commanding import HookCommands
 from popagent_runs.hooks.origins import parse_origins
 from popagent_runs.models.gateway import ModelGateway
 from popagent_runs.models.settings import LocalModelSettings
 from popagent_runs.models.usage import UsageTable
 from popagent_task_runner.agents.executor import AgentExecutor
+from popagent_task_runner.agents.observing import TaskHooks
 from popagent_task_runner.agents.process_key import ProcessKey
 from popagent_task_runner.agents.snapshots import Snapshots
-from popagent_task_runner.agents.store import ADD_HOOK_RUN
+from popagent_task_runner.agents.store import ADD_HOOK_RUN, AUDIT
 from popagent_task_runner.settings import TaskRunnerSettings
 from popagent_web.searxng import SearXNG
 from popagent_web.settings import SearchSettings
 
 
-def executor_of(service: Service[TaskRunnerSettings]) -> AgentExecutor:
-    """Return the executor; what it opens is closed at the stop, after the tasks have ended."""
+def agents_of(service: Service[TaskRunnerSettings]) -> tuple[AgentExecutor, TaskHooks]:
+    """Return the executor and who tells hooks; what they open is closed at the stop, after the tasks have ended."""
     key = ProcessKey()
+    audit = _hook_audit(service)
+    calls = _hook_calls(service, key)
     parts = RunParts(
         home=home_folder(),
         workspace_root=service.settings.root(),
         models=_models(service, key),
-        hooks=_hook_calls(service, key),
-        hook_audit=_hook_audit(service),
+        hooks=calls,
+        hook_audit=audit,
         web=_web(service),
     )
-    return AgentExecutor(parts, Snapshots(service.bus, key))
+    hooks = TaskHooks(service.bus, service.pool, calls, audit, key)
+    service.on_stop(hooks.close)
+    return AgentExecutor(parts, Snapshots(service.bus, key)), hooks
 
 
 def _models(service: Service[TaskRunnerSettings], key: ProcessKey) -> ModelGateway:
@@ -58,6 +64,7 @@ def _hook_audit(service: Service[TaskRunnerSettings]) -> HookAudit:
     audit = HookAudit(service.pool, ADD_HOOK_RUN)
     service.on_stop(audit.close)
     service.pulse.every(EVERY_S, "what hooks did", audit.write)
+    service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool, AUDIT).prune)
     return audit
 
 

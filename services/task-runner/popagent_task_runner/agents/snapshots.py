@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from popagent_agent.skills import Skill
 from popagent_bus import Bus, blobs
-from popagent_proto.chat.runs import GetRunSnapshot, RunModel, RunSkills, RunSnapshot
+from popagent_proto.chat.runs import GetRunSnapshot, RunHook, RunModel, RunSkills, RunSnapshot
 from popagent_runs.hooks.rows import StoredHook
 from popagent_runs.models.choice import StoredConnection
 from popagent_runs.stored import Skills, StoredRun
@@ -36,10 +36,7 @@ class Snapshots:
             agent=snapshot.agent,
             delegable=snapshot.delegable,
             workspace=snapshot.workspace,
-            hooks=[
-                StoredHook(**hook.model_dump(exclude={"sealed_secret"}), sealed=as_blob(hook.sealed_secret))
-                for hook in snapshot.hooks
-            ],
+            hooks=[stored_hook(hook) for hook in snapshot.hooks],
             skills=await self._skills(snapshot),
         )
 
@@ -58,3 +55,8 @@ class Snapshots:
             skill = Skill(each.name, each.description, each.instructions, each.references)
             skills[each.agent_id] = (*skills.get(each.agent_id, ()), skill)
         return skills
+
+
+def stored_hook(hook: RunHook) -> StoredHook:
+    """Return a hook as runs ask it; its secret was sealed to this process."""
+    return StoredHook(**hook.model_dump(exclude={"sealed_secret"}), sealed=as_blob(hook.sealed_secret))

@@ -1,23 +1,19 @@
-"""What hooks did in the runs of tasks."""
+"""What hooks did in the runs of tasks, and what they were told of tasks."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from popagent_db.query import Query
+from popagent_runs.hooks.audited import audit_queries
 
-# A task that is gone has no audit any more; what was stored without an answer is not stored twice. What a chat calls
-# its session is the task here.
-ADD_HOOK_RUN: Final = Query(
-    None,
-    """
-    insert into hook_runs (
-        id, task_id, turn_id, trace_id, event, hook_id, hook_name, subject, decision, reason, status, input, output,
-        duration_ms
-    )
-    select $1, t.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14
-    from tasks t
-    where t.id = $2
-    on conflict (id) do nothing
-    """,
-)
+AUDIT: Final = audit_queries("task_id", "tasks")
+ADD_HOOK_RUN: Final = AUDIT.add
+HOOK_RUNS: Final = AUDIT.page
+MORE_HOOK_RUNS: Final = AUDIT.more
+DROP_OLD: Final = AUDIT.drop_old
+RECENT_TASKS: Final = AUDIT.recent
+DROP_SURPLUS: Final = AUDIT.drop_surplus
+
+# None when the task is gone.
+VERSION: Final = Query(int, "select version from tasks where id = $1")

@@ -11,7 +11,7 @@ from typing import Final
 from popagent_kit.errors import UnavailableError
 from popagent_kit.ids import new_id
 from popagent_kit.text import excerpt
-from popagent_proto.task_runner.tasks import TaskInterrupted, TaskStarted
+from popagent_proto.task_runner.tasks import TaskInterrupted, TaskStarted, TaskStopped
 from popagent_rows.leased import Lease, LeaseLostError
 from popagent_task_runner.tasks import store
 from popagent_task_runner.tasks.causes import cause_of, sentence_of
@@ -110,7 +110,9 @@ class TaskAttempt:
             if ending.cause is not None:
                 transcript.note(Note("status", f"Attempt {task.attempt} ended ({ending.cause}). {ending.error or ''}"))
             await transcript.settle()
-            await end_attempt(self._deps, self._lease, self._told, ending)
+            ended = await end_attempt(self._deps, self._lease, self._told, ending)
+            if ended is not None and isinstance(ended.news, TaskStopped):
+                self._deps.observe(ended.news)
 
     async def _start(self, run: Run, transcript: Transcript) -> None:
         """Store and tell that the attempt begins; waits for PostgreSQL as long as the lease is ours."""
@@ -135,6 +137,7 @@ class TaskAttempt:
                     await self._deps.outbox.add(conn, event)
                     run.prompt = await attempt_prompt(conn, task)
                     await transcript.open(conn)
+                self._deps.observe(event)
                 return
             except UnavailableError as error:
                 await transcript.close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from popagent_db.pool import Pool
+from popagent_proto.task_runner.tasks import TaskStarted, TaskStopped
 from popagent_rows.outbox import Outbox
 from popagent_task_runner.tasks.executor import Executor
 from popagent_task_runner.tasks.transcript import TEXT_EVERY_S
@@ -43,6 +45,10 @@ class CheckPort(Protocol):
         ...
 
 
+def _nobody_minds(_: TaskStarted | TaskStopped) -> None:
+    """Do nothing."""
+
+
 @dataclass(frozen=True)
 class RunDeps:
     """What an attempt needs from its start to its stored end."""
@@ -51,6 +57,8 @@ class RunDeps:
     outbox: Outbox
     executor: Executor
     limits: LimitsPort
+    observe: Callable[[TaskStarted | TaskStopped], None] = _nobody_minds
+    """Called when an attempt has begun or ended; must not wait, and cannot change what became of it."""
     acknowledge_s: float = ACKNOWLEDGE_S
     text_every_s: float = TEXT_EVERY_S
     settings_every_s: float = SETTINGS_EVERY_S

@@ -11,7 +11,6 @@ from popagent_db.pool import Connection
 from popagent_kit.errors import UnavailableError
 from popagent_kit.ids import new_id
 from popagent_kit.text import excerpt
-from popagent_proto.base import Event
 from popagent_proto.task_runner.tasks import (
     DEFAULT_ATTEMPTS,
     EVENT_EXCERPT_CHARACTERS,
@@ -55,7 +54,15 @@ class Ending:
     output: str = ""
 
 
-async def end_attempt(deps: RunDeps, lease: Lease[LeasedTask], told: Told, ending: Ending) -> TaskSummary | None:
+@dataclass(frozen=True)
+class Ended:
+    """What was stored of an end, and the event that tells of it."""
+
+    task: TaskSummary
+    news: TaskStopped | TaskChanged
+
+
+async def end_attempt(deps: RunDeps, lease: Lease[LeasedTask], told: Told, ending: Ending) -> Ended | None:
     """Store the end, again and again while PostgreSQL is away, until another runner has the task; call `over` before.
 
     None when a commit was not answered and this attempt is found to be over: it was carried out, or another runner
@@ -79,8 +86,8 @@ async def end_attempt(deps: RunDeps, lease: Lease[LeasedTask], told: Told, endin
             raise
 
 
-async def end_lost(conn: Connection, outbox: Outbox, task: LeasedTask, *, timeout_s: float) -> None:
-    """End an attempt whose lease ran out, in the transaction that locks it.
+async def end_lost(conn: Connection, outbox: Outbox, task: LeasedTask, *, timeout_s: float) -> Ended:
+    """End an attempt whose lease ran out, in the transaction that locks it, and return what it will be once committed.
 
     Raises:
         LeaseLostError: It was ended in the meantime.
@@ -89,7 +96,8 @@ async def end_lost(conn: Connection, outbox: Outbox, task: LeasedTask, *, timeou
     cause = cause_of_loss(ran_s=facts.ran_s, timeout_s=timeout_s, boot_gone=facts.boot_gone)
     told = Told(task.turn_id, task.trace_id) if task.turn_id and task.started_attempt == task.attempt else None
     ended = await _end(conn, outbox, task, told, ending=Ending(cause, LOSSES[cause]), facts=facts)
-    log.warning("a task lost its runner", extra={"task": task.id, "cause": cause, "state": ended.state})
+    log.warning("a task lost its runner", extra={"task": task.id, "cause": cause, "state": ended.task.state})
+    return ended
 
 
 LOSSES: Final[dict[TaskErrorClass, str]] = {
@@ -99,7 +107,7 @@ LOSSES: Final[dict[TaskErrorClass, str]] = {
 }
 
 
-async def end(conn: Connection, outbox: Outbox, task: LeasedTask, told: Told, ending: Ending) -> TaskSummary:
+async def end(conn: Connection, outbox: Outbox, task: LeasedTask, told: Told, ending: Ending) -> Ended:
     """Write how the attempt ended and what follows from it, in the caller's transaction; raises LeaseLostError."""
     return await _end(conn, outbox, task, told, ending=ending, facts=await _facts(conn, task))
 
@@ -113,7 +121,7 @@ async def _facts(conn: Connection, task: LeasedTask) -> Facts:
 
 async def _end(
     conn: Connection, outbox: Outbox, task: LeasedTask, told: Told | None, *, ending: Ending, facts: Facts
-) -> TaskSummary:
+) -> Ended:
     attempt = Attempt(
         attempt=facts.attempt,
         max_attempts=facts.max_attempts,
@@ -131,12 +139,13 @@ async def _end(
     ended = await store.END.first(conn, task.id, task.attempt, task.owner, state, *_columns(verdict, ending))
     if ended is None:
         raise LeaseLostError(f"task {task.id}: attempt {task.attempt} was taken over")
-    await outbox.add(conn, _news(ended, told, ending))
+    news = _news(ended, told, ending)
+    await outbox.add(conn, news)
     if verdict.files_remediation and ended.state == "failed":
         await _file_remediation(conn, outbox, task, ending, facts=facts)
     if ended.state != "queued":
         await free_parent(conn, outbox, ended)
-    return ended
+    return Ended(ended, news)
 
 
 def _columns(verdict: Verdict, ending: Ending) -> tuple[object, ...]:
@@ -152,7 +161,7 @@ def _columns(verdict: Verdict, ending: Ending) -> tuple[object, ...]:
     )
 
 
-def _news(task: TaskSummary, told: Told | None, ending: Ending) -> Event:
+def _news(task: TaskSummary, told: Told | None, ending: Ending) -> TaskStopped | TaskChanged:
     """Return the event of an end; an attempt whose start nobody was told has no end either."""
     if told is None:
         return TaskChanged(aggregate_id=task.id, version=task.version, task=task)

@@ -218,6 +218,10 @@ class Transcript:
                 log.info("a transcript waits for the database", extra={"reason": error.message})
                 self._waiting = batch | self._waiting
                 return False
+            except asyncio.CancelledError:
+                # The writer was ended by `settle`, which stores what waits: records that are there are the same.
+                self._waiting = batch | self._waiting
+                raise
             except LeaseLostError:
                 return True
         return True

@@ -10,6 +10,7 @@ from popagent_bus import Bus
 from popagent_db.pool import Connection
 from popagent_kit.errors import AppError, UnavailableError
 from popagent_proto import matrix
+from popagent_proto.task_runner.tasks import TaskStopped
 from popagent_rows.leased import Holder, Lease, Outcome, Requeue, Verdict
 from popagent_rows.pulse import Pulse
 from popagent_rows.worker import Worker
@@ -106,7 +107,9 @@ class TaskWorker:
             raise UnavailableError("how long a task may take is not known yet")
         # TK-7: what still executes here is not recovered here.
         if task.id not in self._executing:
-            await end_lost(conn, self._deps.outbox, task, timeout_s=self._limits.timeout_s)
+            ended = await end_lost(conn, self._deps.outbox, task, timeout_s=self._limits.timeout_s)
+            if isinstance(ended.news, TaskStopped):
+                self._deps.observe(ended.news)
         return None
 
     async def _read_limits(self) -> None:

@@ -36,6 +36,8 @@ export const EVENTS: Readonly<Record<HookEvent, Moment>> = {
     names: "specialists",
   },
   SubagentStop: { title: "Work was handed back", when: "When a specialist has ended.", refusal: null, names: "specialists" },
+  TaskStart: { title: "A task begins", when: "At each attempt, once its start is stored.", refusal: null, names: null },
+  TaskStop: { title: "A task has ended", when: "At each attempt, once its end is stored.", refusal: null, names: null },
   Stop: {
     title: "An answer is to end",
     when: "Before it is the last word.",
