@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from popagent_db.pool import Pool
-from popagent_kit.errors import AppError, InvalidInputError, KeyUsedError, NotFoundError, RevisionConflictError
+from popagent_kit.errors import (
+    AppError,
+    ConflictError,
+    InvalidInputError,
+    KeyUsedError,
+    NotFoundError,
+    RevisionConflictError,
+)
 from popagent_kit.ids import new_id
 from popagent_proto.chat.channels import (
     GENERAL,
@@ -28,6 +36,7 @@ from popagent_proto.chat.channels import (
     ReadChannelChanges,
     TooManyPostsError,
 )
+from popagent_proto.chat.workspaces import DeleteWorkspace, RegisterWorkspace, RegisterWorkspaceBody
 from services.chat.tests.running import Chat, Door
 
 
@@ -227,3 +236,20 @@ async def _written_by_popagent(pool: Pool) -> None:
         select 'by-popagent', id, last_seq, revision, 'system', 'popagent', 'popagent', 'It is done.' from numbered
         """
     )
+
+
+async def test_a_workspace_that_the_history_refers_to_stays_until_those_messages_are_deleted(
+    chat: Chat, door: Door, root: Path
+) -> None:
+    (root / "marsh").mkdir()
+    body = RegisterWorkspaceBody(name="Marsh", path="marsh")
+    workspace = await door.ask(RegisterWorkspace(command_id=new_id(), body=body))
+    message = await post(door, "Look here.", workspace_id=workspace.id)
+
+    with pytest.raises(ConflictError, match="1 message refers") as refused:
+        await door.ask(DeleteWorkspace(workspace_id=workspace.id))
+    await door.ask(DeleteMessage(channel_id=GENERAL, message_id=message.id))
+    gone = await door.ask(DeleteWorkspace(workspace_id=workspace.id))
+
+    assert (message.workspace_id, gone.id) == (workspace.id, workspace.id)
+    assert refused.value.extra == {"messages": 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from popagent_bus import Handlers
+from popagent_chat.channels import store as channels
 from popagent_chat.deps import ChatDeps
 from popagent_chat.sessions import store as sessions
 from popagent_chat.workspaces import store
@@ -124,6 +125,12 @@ async def delete_workspace(deps: ChatDeps, command: DeleteWorkspace) -> DeletedV
             named = "1 session works" if count == 1 else f"{count} sessions work"
             raise WorkspaceInUseError(
                 f"{named} in this workspace, archived ones counted. Delete them first.", extra={"sessions": count}
+            )
+        said = await channels.COUNT_IN_WORKSPACE.value(conn, stored.id)
+        if said:
+            named = "1 message refers" if said == 1 else f"{said} messages refer"
+            raise WorkspaceInUseError(
+                f"{named} to this workspace in channels. Delete them first.", extra={"messages": said}
             )
         await store.DELETE.run(conn, stored.id)
         event = WorkspaceDeleted(aggregate_id=stored.id, version=stored.revision + 1, workspace_id=stored.id)
