@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from popagent_agent.company import Company
 from popagent_agent.hooks import Hooks, NoHooks
 from popagent_agent.skills import Skill
 from popagent_models.profile import ModelProfile
@@ -120,6 +121,7 @@ class RunContext:
     thread_id: str | None = None
     resource_id: str | None = None
     web: WebSearch | None = None
+    company: Company | None = None
     reads: ReadLedger = field(default_factory=ReadLedger, init=False, repr=False, compare=False)
 
     def attributes(self) -> dict[str, str | int]:

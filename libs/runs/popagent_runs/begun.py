@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from popagent_agent.company import Company
 from popagent_agent.run_context import AgentProfile, RunContext, RunWorkspace, WorkspacePolicy
 from popagent_models.client import ModelClient
 from popagent_models.errors import ModelError
@@ -39,6 +40,7 @@ class RunParts:
     hooks: HookCalls
     hook_audit: HookAudit
     web: WebSearch
+    company: Company
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +109,7 @@ async def begin(parts: RunParts, stored: StoredRun, ids: RunIds, requested_model
             requested_model=requested_model,
             hooks=asked,
             web=parts.web,
+            company=parts.company,
             agents=tuple(_routed(agent, routed, stored.skills) for agent in stored.delegable),
         )
         return BegunRun(context, asked, routed.client, held.pop_all())

@@ -9,6 +9,7 @@ from typing import Final
 from popagent_agent.run_context import AgentProfile
 from popagent_agent.toolset import Tool, Toolset
 from popagent_tools.changing import delete_file, edit_file, make_folder, move_file, write_file
+from popagent_tools.company import company_status
 from popagent_tools.files import grep_files, list_files, read_file, stat_file
 from popagent_tools.git import git_diff, git_log, git_show, git_status
 from popagent_tools.shell import run_shell, shell_process
@@ -38,6 +39,7 @@ CATALOGUE: Final[dict[str, Tool]] = {
         run_shell,
         shell_process,
         web_search,
+        company_status,
     )
 }
 

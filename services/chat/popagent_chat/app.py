@@ -13,6 +13,7 @@ from popagent_chat.agents import handlers as agents
 from popagent_chat.channels import handlers as channels
 from popagent_chat.channels import runs as channel_runs
 from popagent_chat.channels import store as channel_rows
+from popagent_chat.company_asked import company_of
 from popagent_chat.deps import ChatDeps, RunDeps
 from popagent_chat.hooks import handlers as hooks
 from popagent_chat.hooks import store as hook_rows
@@ -107,6 +108,7 @@ async def build(service: Service[ChatSettings]) -> None:
         hooks=hook_calls,
         hook_audit=hook_audit,
         web=_web_search(service),
+        company=company_of(service.pool, service.bus),
     )
     worker = TurnWorker(running, service.holder, slots=service.settings.turn_slots)
     await worker.start(service.pulse)

@@ -20,6 +20,8 @@ from popagent_testing.plugin import execute, role_password
 from services.chat.tests.conftest import ChatOn
 from services.chat.tests.running import Door
 
+LAST = ["web-search", "companyStatus"]
+
 
 async def test_every_statement_fits_the_migrated_schema(pool: Pool) -> None:
     async with pool.acquire() as conn:
@@ -61,7 +63,7 @@ async def test_the_orchestrator_is_seeded_with_its_guidance_and_read_by_its_id(p
         profile = await agents.GET.one(conn, "orchistrator")
 
     assert (profile.revision, profile.model_override, profile.workspace_access) == (0, None, "read-write")
-    assert profile.tools == ["read", "list", "grep", "stat", "edit", "write", "gitStatus", "gitDiff", "web-search"]
+    assert profile.tools == ["read", "list", "grep", "stat", "edit", "write", "gitStatus", "gitDiff", *LAST]
     assert "agent-implementer" in profile.instructions
     assert "Blocks marked <context>" in profile.instructions
 

@@ -204,3 +204,16 @@ async def test_the_agents_profile_and_skills_are_those_of_the_moment(
     await ended(door, made.id)
 
     assert "sailor" in model.requests[-1].body["messages"][0]["content"]
+
+
+async def test_a_task_is_told_how_the_company_is_doing_and_finds_itself(door: Door, model: ModelServer) -> None:
+    model.script(Reply(tool_calls=(call("companyStatus"),)), Reply(text="All is well."))
+
+    made = await door.create("How are we doing?", workspace_id="default")
+    task = await ended(door, made.id)
+
+    [told] = {each.result for record in task.activity for each in record.calls if each.result}
+    assert task.output == "All is well."
+    assert f"“How are we doing?” (task {made.id} in default)" in told
+    assert "“Default workspace” (default)" in told
+    assert "Schedules: cannot be read now." in told

@@ -15,6 +15,7 @@ from popagent_runs.hooks.origins import parse_origins
 from popagent_runs.models.gateway import ModelGateway
 from popagent_runs.models.settings import LocalModelSettings
 from popagent_runs.models.usage import UsageTable
+from popagent_task_runner.agents.company import company_of
 from popagent_task_runner.agents.executor import AgentExecutor
 from popagent_task_runner.agents.observing import TaskHooks
 from popagent_task_runner.agents.process_key import ProcessKey
@@ -37,6 +38,7 @@ def agents_of(service: Service[TaskRunnerSettings]) -> tuple[AgentExecutor, Task
         hooks=calls,
         hook_audit=audit,
         web=_web(service),
+        company=company_of(service),
     )
     hooks = TaskHooks(service.bus, service.pool, calls, audit, key)
     service.on_stop(hooks.close)

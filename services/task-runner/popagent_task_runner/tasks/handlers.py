@@ -97,11 +97,7 @@ def summary_of(task: TaskDetail) -> TaskSummary:
 @handlers.answers(ListTasks)
 async def list_tasks(deps: TaskDeps, query: ListTasks) -> TaskList:
     """Return one page, newest first."""
-    statement, arguments = lists.statement(query)
-    async with deps.pool.acquire() as conn:
-        found = await statement.all(conn, *arguments)
-    page = found[: query.limit]
-    return TaskList(items=page, next_cursor=lists.encode(page[-1]) if len(found) > query.limit else None)
+    return await lists.page(deps.pool, query)
 
 
 @handlers.answers(GetTask)

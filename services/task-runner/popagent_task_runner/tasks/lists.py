@@ -6,10 +6,11 @@ import base64
 from datetime import UTC, datetime
 from typing import Final, get_args
 
+from popagent_db.pool import Pool
 from popagent_db.query import Query
 from popagent_kit.errors import InvalidInputError
 from popagent_kit.ids import is_client_id
-from popagent_proto.task_runner.tasks import ListTasks, TaskState, TaskSummary
+from popagent_proto.task_runner.tasks import ListTasks, TaskList, TaskState, TaskSummary
 from popagent_task_runner.tasks.store import SUMMARY
 
 STATES: Final[tuple[TaskState, ...]] = get_args(TaskState)
@@ -80,3 +81,12 @@ def decode(cursor: str | None) -> tuple[datetime | None, str | None]:
         return created_at.astimezone(UTC), task_id
     except (ValueError, OverflowError) as error:
         raise InvalidInputError("This cursor is not one that a list answered.", field="cursor") from error
+
+
+async def page(pool: Pool, query: ListTasks) -> TaskList:
+    """Return one page, newest first."""
+    wanted, arguments = statement(query)
+    async with pool.acquire() as conn:
+        found = await wanted.all(conn, *arguments)
+    items = found[: query.limit]
+    return TaskList(items=items, next_cursor=encode(items[-1]) if len(found) > query.limit else None)
