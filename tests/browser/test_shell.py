@@ -232,7 +232,8 @@ async def test_a_phone_has_fingers_width_and_tabs(phone: Page) -> None:
 
     await expect(tabs).to_be_visible()
     boxes = [await link.bounding_box() for link in await tabs.get_by_role("link").all()]
-    await tabs.get_by_role("link", name="Settings").tap()
+    await tabs.get_by_role("button", name="More").tap()
+    await phone.get_by_role("menuitem", name="Settings").tap()
 
     assert boxes
     assert min(box["height"] for box in boxes if box) >= 44

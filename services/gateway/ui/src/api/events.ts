@@ -16,7 +16,7 @@ export type Heard =
 
 export type Connection = "connecting" | "open" | "lost";
 
-const TOPICS = "sessions,turns,workspaces,settings,agents,skills,hooks,jobs,health";
+const TOPICS = "sessions,turns,workspaces,settings,agents,skills,hooks,jobs,tasks,schedules,health";
 // A comment comes every 15 s; a stream that is silent for three of them is dead, as after a machine's sleep.
 const SILENCE_MS = 45_000;
 const FIRST_WAIT_MS = 500;

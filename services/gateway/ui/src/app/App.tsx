@@ -9,6 +9,9 @@ import { client, follow } from "./queries";
 
 const Agents = lazy(() => import("../agents/Agents"));
 const Observe = lazy(() => import("../observe/Observe"));
+// One file: they have more in common than either has alone.
+const Schedules = lazy(async () => ({ default: (await import("../tasks/screens")).Schedules }));
+const Tasks = lazy(async () => ({ default: (await import("../tasks/screens")).Tasks }));
 const Settings = lazy(() => import("../settings/Settings"));
 
 export function App() {
@@ -24,6 +27,11 @@ export function App() {
                   <Redirect to="/chat" replace />
                 </Route>
                 <Route path="/chat/:id?">{({ id }) => <ChatScreen id={id ?? null} />}</Route>
+                <Route path="/inbox">
+                  <Tasks id={null} isInbox />
+                </Route>
+                <Route path="/tasks/:id?">{({ id }) => <Tasks id={id ?? null} />}</Route>
+                <Route path="/schedules/:id?">{({ id }) => <Schedules id={id ?? null} />}</Route>
                 <Route path="/agents/:place?/:part?/:item?">
                   {({ place, part, item }) => <Agents place={place ?? null} part={part ?? null} item={item ?? null} />}
                 </Route>

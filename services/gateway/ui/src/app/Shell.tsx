@@ -1,21 +1,17 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { Icon, type IconName, Logo } from "../ui/Icon";
+import { Icon, Logo } from "../ui/Icon";
 import { Toasts } from "../ui/toasts";
 import { HealthBanner } from "./HealthBanner";
+import { PLACES, RailLinks, Tabs } from "./NavLinks";
 import { Now } from "./Now";
 import { KeyList, Palette } from "./Palette";
 import { listenForKeys, spell, useCommands } from "./commands";
 
-const PLACES: { path: string; label: string; icon: IconName; keys: string; group: string | null }[] = [
-  { path: "/chat", label: "Chat", icon: "chat", keys: "g c", group: null },
-  { path: "/agents", label: "Agents", icon: "agents", keys: "g a", group: "Company" },
-  { path: "/observe", label: "Observe", icon: "observe", keys: "g o", group: "System" },
-  { path: "/settings", label: "Settings", icon: "settings", keys: "g ,", group: null },
-];
-
 /** What one looks for by what it does, not by where it stands. */
 const ERRANDS = [
+  { path: "/tasks/new", title: "Give a task" },
+  { path: "/schedules/new", title: "Make a schedule" },
   { path: "/settings/models", title: "Connect a model" },
   { path: "/settings/workspaces", title: "Register a workspace" },
   { path: "/settings/hooks", title: "See which hooks are asked" },
@@ -27,7 +23,7 @@ const ERRANDS = [
 
 /** Rail, banner and overlays around every screen. */
 export function Shell({ children }: { children: ReactNode }) {
-  const [location, navigate] = useLocation();
+  const [, navigate] = useLocation();
   const [overlay, setOverlay] = useState<"palette" | "keys" | null>(null);
   useEffect(listenForKeys, []);
   useCommands([
@@ -42,7 +38,6 @@ export function Shell({ children }: { children: ReactNode }) {
       run: () => navigate(path),
     })),
   ]);
-  const isHere = (path: string) => location === path || location.startsWith(`${path}/`);
 
   return (
     <div className="app">
@@ -56,31 +51,14 @@ export function Shell({ children }: { children: ReactNode }) {
           <span className="label grow">Go to or do</span>
           <kbd aria-hidden="true">{spell("mod+k").replace("+", " ")}</kbd>
         </button>
-        <div className="nav">
-          {PLACES.map(({ path, label, icon, group }) => (
-            <div key={path}>
-              {group && <h2>{group}</h2>}
-              <Link href={path} aria-current={isHere(path) ? "page" : undefined} title={label}>
-                <Icon name={icon} />
-                <span className="label">{label}</span>
-              </Link>
-            </div>
-          ))}
-        </div>
+        <RailLinks />
         <Now />
       </nav>
       <div className="main-column">
         <HealthBanner />
         <div className="main-row">{children}</div>
       </div>
-      <nav className="tabs" aria-label="Main">
-        {PLACES.map(({ path, label, icon }) => (
-          <Link key={path} href={path} aria-current={isHere(path) ? "page" : undefined}>
-            <Icon name={icon} />
-            {label}
-          </Link>
-        ))}
-      </nav>
+      <Tabs />
       <div id="spoken" className="sr" role="status" />
       <Toasts />
       {overlay === "palette" && <Palette onClose={() => setOverlay(null)} />}

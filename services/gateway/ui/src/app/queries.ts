@@ -11,6 +11,7 @@ import type {
   SuiteHealthView,
   WorkspaceList,
 } from "../contracts";
+import { dropTask, noteTask } from "../tasks/lists";
 import { noteJob } from "./jobs";
 
 /** Which chats a list shows. */
@@ -71,6 +72,9 @@ export const AGENTS = "agents";
 
 /** The hooks are kept under this key. */
 export const HOOKS = "hooks";
+
+/** Everything that is known of schedules is kept below this key. */
+export const SCHEDULES = "schedules";
 
 export const settingsQuery = queryOptions({
   queryKey: ["settings", "agent-runtime"],
@@ -136,6 +140,19 @@ export function follow(heard: Heard): void {
         break;
       case "jobs-changed":
         noteJob(client, heard.event.job);
+        break;
+      case "tasks-changed":
+      case "tasks-started":
+      case "tasks-stopped":
+      case "tasks-interrupted":
+        noteTask(client, heard.event.task);
+        break;
+      case "tasks-deleted":
+        dropTask(client, heard.event.taskId);
+        break;
+      case "schedules-changed":
+      case "schedules-deleted":
+        void client.invalidateQueries({ queryKey: [SCHEDULES] });
         break;
       case "agents-changed":
         void client.invalidateQueries({ queryKey: [AGENTS] });

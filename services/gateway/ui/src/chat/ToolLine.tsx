@@ -29,7 +29,7 @@ export const ToolLine = memo(
         <b>{call.name}</b>
         <span className="cut">{gist(call.input)}</span>
         <span className="xs faint end nowrap">
-          {refused ? <span className="is-wait">refused</span> : failed ? <span className="is-fail">error</span> : isRunning ? "running" : lines(call.output)}
+          {refused ? <span className="is-wait">refused</span> : failed ? <span className="is-fail">error</span> : isRunning ? "running" : call.output === undefined ? "" : lines(call.output)}
           {call.durationMs !== null && ` · ${duration(call.durationMs)}`}
         </span>
         <Icon name={open ? "down" : "right"} />
@@ -43,6 +43,8 @@ export const ToolLine = memo(
             <h4>{failed ? "Error" : "Output"}</h4>
             {isRunning ? (
               <p className="faint small">It has not answered yet.</p>
+            ) : call.output === undefined && !failed ? (
+              <p className="faint small">What it answered is not kept.</p>
             ) : (
               <Output text={failed ? visible(call.error ?? "") : shown(call.output)} />
             )}

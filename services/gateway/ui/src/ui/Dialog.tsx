@@ -38,12 +38,15 @@ export function Confirm({
   title,
   text,
   action,
+  dismiss = "Cancel",
   onConfirm,
   onClose,
 }: {
   title: string;
   text: string;
   action: string;
+  /** What the other button says, where “Cancel” is what is asked about. */
+  dismiss?: string;
   onConfirm: () => void;
   onClose: () => void;
 }) {
@@ -54,7 +57,7 @@ export function Confirm({
         <p className="dim">{text}</p>
         <div className="actions">
           <button type="button" className="btn" onClick={onClose} autoFocus>
-            Cancel
+            {dismiss}
           </button>
           <button
             type="button"

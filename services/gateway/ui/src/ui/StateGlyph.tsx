@@ -1,7 +1,9 @@
 export type State = "running" | "completed" | "stopped" | "failed" | "interrupted";
+/** What does not run yet, and what nothing tries again, have shapes of their own. */
+export type Glyph = State | "queued" | "dead";
 
 /** The shape of a state; colour comes second. With a `label` it speaks, without one its word stands beside it. */
-export function StateGlyph({ state, label }: { state: State; label?: string }) {
+export function StateGlyph({ state, label }: { state: Glyph; label?: string }) {
   return (
     <svg
       className={`state ${state}`}
@@ -14,7 +16,7 @@ export function StateGlyph({ state, label }: { state: State; label?: string }) {
   );
 }
 
-const SHAPES: Record<State, React.ReactNode> = {
+const SHAPES: Record<Glyph, React.ReactNode> = {
   running: (
     <>
       <circle cx="8" cy="8" r="5.4" opacity=".28" />
@@ -26,6 +28,13 @@ const SHAPES: Record<State, React.ReactNode> = {
   failed: (
     <>
       <circle cx="8" cy="8" r="6" fill="currentColor" />
+      <path d="m6 6 4 4M10 6l-4 4" stroke="var(--on-fail)" />
+    </>
+  ),
+  queued: <circle cx="8" cy="8" r="5.4" strokeDasharray="2 2.24" />,
+  dead: (
+    <>
+      <path d="M5.3 2h5.4L14 5.3v5.4L10.7 14H5.3L2 10.7V5.3z" fill="currentColor" />
       <path d="m6 6 4 4M10 6l-4 4" stroke="var(--on-fail)" />
     </>
   ),

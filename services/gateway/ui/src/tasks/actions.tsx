@@ -1,0 +1,63 @@
+import { type ReactNode, useState } from "react";
+import { useLocation } from "wouter";
+import { api } from "../api/client";
+import { client, workspacesQuery } from "../app/queries";
+import type { TaskSummary } from "../contracts";
+import { Confirm } from "../ui/Dialog";
+import { attempt } from "../ui/attempt";
+import { say } from "../ui/toasts";
+import { Resolve } from "./Resolve";
+import { setDraft } from "./draftStore";
+import { BLANK, NEW, put } from "./form";
+import { dropTask } from "./lists";
+import { type TaskDetail, cancelTask, taskQuery } from "./queries";
+
+type Asked = "cancel" | "resolve" | "delete";
+
+/** What a person can do with a task; `dialog` asks first and stands wherever it is put. */
+export function useActions(task: TaskSummary | TaskDetail, onDeleted: () => void): { ask: (what: Asked) => void; again: () => void; dialog: ReactNode } {
+  const [, navigate] = useLocation();
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const close = () => setAsked(null);
+  const drop = async () => {
+    await api.delete(`/api/tasks/${encodeURIComponent(task.id)}`);
+    onDeleted();
+    dropTask(client, task.id);
+    say(`“${task.title}” is deleted.`);
+  };
+  const again = () => attempt(giveAgain(task).then(() => navigate(`/tasks/${NEW}`)));
+  const dialog =
+    asked === "resolve" ? (
+      <Resolve task={task} onClose={close} />
+    ) : asked === "cancel" ? (
+      <Confirm
+        title="Cancel this task?"
+        text={task.state === "queued" ? "It waits and is not begun any more." : "It is told to end. What it has changed by then stays as it is."}
+        action="Cancel the task"
+        dismiss="Let it go on"
+        onConfirm={() => void attempt(cancelTask(task.id))}
+        onClose={close}
+      />
+    ) : asked === "delete" ? (
+      <Confirm
+        title="Delete this task?"
+        text={`“${task.title}” goes with everything it said and did. What it changed in files stays. This cannot be undone.`}
+        action="Delete"
+        onConfirm={() => void attempt(drop())}
+        onClose={close}
+      />
+    ) : null;
+  return { ask: setAsked, again: () => void again(), dialog };
+}
+
+/** The same once more, as a new task that can be changed before it is given. */
+async function giveAgain({ id }: { id: string }): Promise<void> {
+  const { prompt, workspaceId, agentId, model, priority } = await client.fetchQuery(taskQuery(id));
+  const places = { prompt, workspaceId: await unlessDefault(workspaceId), agentId: agentId ?? "", model: model ?? "", priority: String(priority) };
+  setDraft(NEW, () => Object.entries(places).reduce((draft, [field, value]) => put(draft, field as keyof typeof places, value, BLANK), {}));
+}
+
+async function unlessDefault(workspaceId: string): Promise<string> {
+  const { items } = await client.fetchQuery(workspacesQuery);
+  return items.find((each) => each.id === workspaceId)?.isDefault ? "" : workspaceId;
+}

@@ -1,0 +1,61 @@
+import { queryOptions } from "@tanstack/react-query";
+import { api, query, request } from "../api/client";
+import { client } from "../app/queries";
+import type { CreateTaskBody, TaskSummary, TaskView, TranscriptPage } from "../contracts";
+import { TASKS, noteTask } from "./lists";
+import { type Transcript, withNewer, withOlder } from "./transcript";
+
+/** The records are read apart, by what was written since. */
+export type TaskDetail = Omit<TaskView, "activity" | "previousCursor" | "revision">;
+
+export const taskQuery = (id: string) =>
+  queryOptions({
+    queryKey: [TASKS, "one", id],
+    queryFn: ({ signal }) => api.get<TaskView>(`/api/tasks/${encodeURIComponent(id)}?limit=0`, signal) as Promise<TaskDetail>,
+  });
+
+const transcriptKey = (id: string) => [TASKS, "said", id];
+
+async function read(id: string, range: { before?: number; after?: number }, signal?: AbortSignal): Promise<TranscriptPage> {
+  return api.get<TranscriptPage>(`/api/tasks/${encodeURIComponent(id)}/transcript${query(range)}`, signal);
+}
+
+/** Asks for what is new until nothing is: a page holds what was written longest ago. */
+export const transcriptQuery = (id: string) =>
+  queryOptions({
+    queryKey: transcriptKey(id),
+    queryFn: async ({ signal }): Promise<Transcript> => {
+      let known = client.getQueryData<Transcript>(transcriptKey(id));
+      if (!known) {
+        const { records, previousCursor, revision } = await read(id, {}, signal);
+        return { records, previousCursor, revision };
+      }
+      for (;;) {
+        const page = await read(id, { after: known.revision }, signal);
+        known = withNewer(known, page);
+        if (page.records.length === 0) return known;
+      }
+    },
+    structuralSharing: false,
+    staleTime: 0,
+  });
+
+export async function readOlder(id: string, before: number): Promise<void> {
+  const page = await read(id, { before });
+  client.setQueryData<Transcript>(transcriptKey(id), (known) => known && withOlder(known, page));
+}
+
+/** The key makes a repeated request give the task that the first one made. */
+export async function giveTask(body: CreateTaskBody, key: string): Promise<TaskSummary> {
+  const answer = await request("POST", "/api/tasks", { body, headers: { "idempotency-key": key } });
+  const task = (await answer.json()) as TaskSummary;
+  noteTask(client, task);
+  return task;
+}
+
+async function act(id: string, what: string, body?: unknown): Promise<void> {
+  noteTask(client, await api.post<TaskSummary>(`/api/tasks/${encodeURIComponent(id)}/${what}`, body));
+}
+
+export const cancelTask = (id: string) => act(id, "cancel");
+export const resolveTask = (id: string, evidence: string) => act(id, "resolve", { evidence });
