@@ -158,7 +158,9 @@ async def test_no_credential_of_any_shape_is_written_down_on_any_way(
         await talk.http.get(f"/api/observability/traces/{trace['traceId']}")
 
     # What was executed had the real ones.
-    assert (workspace / "written.txt").read_text() == secrets("argument")
+    written = (workspace / "written.txt").read_text()
+    assert written == secrets("argument")
+    assert found_in(written) == [(shape, "argument") for shape in SHAPES]
     assert word("provider", "argument") in (workspace / "spelled.txt").read_text()
     # What was watched is what is stored.
     assert parts_of(asked.message) == parts_of(stored[1])

@@ -21,8 +21,8 @@ ANNOUNCED_SHARE: Final = 16
 # Descriptions are cut to the first of these with which all skills fit.
 CUTS: Final = (1_024, 400, 200, 100, 50)
 INTRODUCTION: Final = (
-    "Skills are written procedures for certain tasks; they are no tools. When a task fits the description of one, open "
-    f"it with the tool {OPEN} before you begin, without being asked to, and work as it says."
+    "Skills are procedures for certain tasks, and no tools. When a task fits one, open it first with the tool "
+    f"{OPEN}, unasked, and work as it says."
 )
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Final
 
-from popagent_kit.text import excerpt
-from popagent_telemetry import without_private_keys
+from popagent_telemetry import cut_redacted, without_private_keys
 
 CONTEXT_LINES: Final = 2
 # Comparing takes time by the product of both sides; more lines than this are told as numbers.
@@ -85,7 +84,7 @@ def _lines(content: bytes, start: int, tail: int) -> list[str]:
 def _moved(line: str, by: int) -> str:
     """Count the lines of a hunk's head from the beginning of the file."""
     if not line.startswith("@@ "):
-        return excerpt(line, LONGEST_LINE)
+        return cut_redacted(line, LONGEST_LINE)
     _, old, new, _ = line.split(" ")
     return f"@@ -{_counted(old[1:], by)} +{_counted(new[1:], by)} @@"
 

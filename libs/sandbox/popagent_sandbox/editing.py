@@ -7,8 +7,8 @@ from collections import Counter
 from difflib import SequenceMatcher
 from typing import Final
 
-from popagent_kit.text import excerpt
 from popagent_sandbox.errors import TextNotFoundError
+from popagent_telemetry import cut_redacted
 
 MOST_NAMED_LINES: Final = 8
 MOST_PLACES: Final = 100_000
@@ -99,7 +99,7 @@ def _nowhere(text: _Text, wanted: bytes) -> str:
     if start is None:
         return "This text does not occur in the file, nor anything like it. Read the file again. Nothing was changed."
     end = min(len(lines), start + min(len(asked), SHOWN_LINES))
-    shown = "\n".join(excerpt(line, SHOWN_LINE) for line in lines[start:end])
+    shown = "\n".join(cut_redacted(line, SHOWN_LINE) for line in lines[start:end])
     why = "It is there with other white space" if spaced is not None else "The nearest is"
     return f"This text does not occur in the file. {why}, at line {start + 1}:\n{shown}\nNothing was changed."
 

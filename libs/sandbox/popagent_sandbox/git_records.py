@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from popagent_kit.text import excerpt, one_line
 from popagent_sandbox.denied import why_denied
 from popagent_sandbox.paths import printable
+from popagent_telemetry import cut_redacted
 
 LONGEST_LINE: Final = 500
 LONGEST_NAME: Final = 200
@@ -152,12 +152,12 @@ def branch_from(record: str, current: str | None) -> Branch:
 
 
 def _one(text: str, limit: int) -> str:
-    return one_line(printable(text), limit)
+    return cut_redacted(" ".join(printable(text).split()), limit)
 
 
 def harmless_lines(text: str) -> str:
     """Return the text with long lines cut, and with nothing in it that moves a cursor."""
-    return "\n".join(excerpt(_harmless(line), LONGEST_LINE) for line in text.removesuffix("\n").split("\n"))
+    return "\n".join(cut_redacted(_harmless(line), LONGEST_LINE) for line in text.removesuffix("\n").split("\n"))
 
 
 def _harmless(line: str) -> str:

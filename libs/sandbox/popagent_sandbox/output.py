@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from popagent_telemetry import redact
+
 HEAD_BYTES: Final = 64_000
 TAIL_BYTES: Final = 128_000
 
@@ -24,14 +26,18 @@ class Printed:
     left_out_bytes: int = 0
 
     def within(self, characters: int) -> str:
-        """Return it with at most about so many characters, a third of them from the beginning."""
+        """Return it with at most about so many characters, a third of them from the beginning.
+
+        What is cut is redacted before, since half a secret is not recognised.
+        """
         if not self.left_out_bytes and len(self.head) <= characters:
             return self.head
-        whole = self.head + self.tail
+        head, tail = redact(self.head), redact(self.tail)
+        whole = head + tail
         first = characters // 3
         last = characters - first
-        beginning = self.head[:first]
-        end = (self.tail or self.head)[-last:]
+        beginning = head[:first]
+        end = (tail or head)[-last:]
         # Whole lines read better, where lines are not longer than what is kept.
         beginning = beginning[: beginning.rfind("\n") + 1] or beginning
         end = end[end.find("\n", 0, -1) + 1 :]

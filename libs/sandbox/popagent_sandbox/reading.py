@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-from popagent_kit.text import excerpt
 from popagent_sandbox.contained import ContainedFolder, Opened
 from popagent_sandbox.errors import UnreadableFileError, WrongKindError
 from popagent_sandbox.paths import shown
-from popagent_telemetry import redact, without_private_keys
+from popagent_telemetry import cut_redacted, without_private_keys
 
 LARGEST_FILE_BYTES: Final = 16 * 1024 * 1024
 LONGEST_LINE: Final = 2_000
-# A line is redacted before it is cut: half a secret is not recognised any more.
-SEARCHED_FOR_SECRETS: Final = LONGEST_LINE + 4_096
 MOST_LINES: Final = 2_000
 # A NUL this early in a file means that it is not text; UTF-16 is counted as binary, too.
 PROBE_BYTES: Final = 8_192
@@ -97,7 +94,7 @@ def read_text(
         if used > characters and kept:
             break
         cut += len(text) > LONGEST_LINE
-        kept.append(text if len(text) <= LONGEST_LINE else excerpt(redact(text[:SEARCHED_FOR_SECRETS]), LONGEST_LINE))
+        kept.append(cut_redacted(text, LONGEST_LINE))
     return FileText(
         path=found,
         text="\n".join(kept),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from popagent_sandbox.diff import diff
+from popagent_sandbox.git_records import harmless_lines
 
 
 def test_a_diff_shows_the_lines_and_counts_them() -> None:
@@ -75,3 +76,14 @@ def test_a_diff_shows_no_line_of_a_private_key() -> None:
     key = b"-----BEGIN RSA PRIVATE KEY-----\nCANARYone\n-----END RSA PRIVATE KEY-----\n"
 
     assert "CANARY" not in diff(key + b"a\n", key + b"b\n").text
+
+
+def test_a_credential_at_the_place_where_a_line_is_cut_does_not_show_in_part() -> None:
+    line = f"{'x' * 220} postgres://me:CANARYCANARYCANARY@host/db"
+
+    shown = diff(b"", f"{line}\n".encode())
+    lines = harmless_lines(f"{'x' * 480} postgres://me:CANARYCANARYCANARY@host/db")
+
+    assert "CANARY" not in shown.text + lines
+    assert shown.text.endswith("…")
+    assert lines.endswith("…")

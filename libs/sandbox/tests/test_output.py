@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from popagent_sandbox.output import Output, plain
+from popagent_sandbox.output import Output, Printed, plain
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,13 @@ def test_an_output_without_lines_is_cut_between_its_ends() -> None:
     text = output.take().within(30)
 
     assert text == f"{'a' * 10}\n[… about 970 characters are left out here …]\n{'z' * 20}"
+
+
+def test_a_private_key_is_gone_before_the_middle_is_left_out() -> None:
+    body = "\n".join(["CANARY" * 10] * 30)
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----"
+
+    shown = Printed(f"begin\n{key}\n{'word ' * 200}").within(900)
+
+    assert "CANARY" not in shown
+    assert shown.startswith("begin")

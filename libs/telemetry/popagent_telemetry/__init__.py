@@ -4,6 +4,7 @@ from popagent_telemetry import metrics
 from popagent_telemetry.redaction import (
     REDACTED,
     StreamRedactor,
+    cut_redacted,
     is_secret_name,
     marks_in,
     redact,
@@ -29,6 +30,7 @@ __all__ = [
     "Telemetry",
     "current_span",
     "current_trace_id",
+    "cut_redacted",
     "extract",
     "inject",
     "is_secret_name",

@@ -23,8 +23,8 @@ from popagent_kit import json, tasks
 from popagent_kit.log import fields_of
 from popagent_kit.text import excerpt
 from popagent_telemetry import metrics
-from popagent_telemetry.redaction import redact, redact_value
-from popagent_telemetry.tracing import LONGEST_ATTRIBUTE, LONGEST_SECRET, ids_of
+from popagent_telemetry.redaction import LONGEST_SECRET, redact, redact_value
+from popagent_telemetry.tracing import LONGEST_ATTRIBUTE, ids_of
 
 Export = Callable[[bytes], Awaitable[None]]
 

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 import orjson
 import re2
 
+from popagent_kit.text import excerpt
 from popagent_telemetry.secret_shapes import (
     LONGEST_PREFIX,
     NAMES,
@@ -26,6 +27,8 @@ from popagent_telemetry.secret_shapes import (
 REDACTED: Final = "[redacted]"
 _MARK: Final = re.compile(r"\[redacted(?::[^\]\r\n]{1,120})?\]")
 
+# Looked at behind the place where a text is cut.
+LONGEST_SECRET: Final = 4_096
 # Shorter values would blank ordinary words.
 SHORTEST_SECRET: Final = 6
 DEEPEST: Final = 32
@@ -69,6 +72,11 @@ def redact(text: str) -> str:
     if len(text) <= LONG_TEXT or _SUSPECT.search(text) is not None:
         found += _shaped(text, _suspected(text))
     return _without(text, _merged(found), 0, len(text)) if found else text
+
+
+def cut_redacted(text: str, limit: int) -> str:
+    """Return `text` cut to `limit` characters, redacted before it is cut, since half a secret is not recognised."""
+    return text if len(text) <= limit else excerpt(redact(text[: limit + LONGEST_SECRET]), limit)
 
 
 def marks_in(text: str) -> int:

@@ -17,7 +17,7 @@ from opentelemetry.trace.propagation import get_current_span, set_span_in_contex
 
 from popagent_kit.errors import AppError
 from popagent_kit.text import excerpt
-from popagent_telemetry.redaction import redact
+from popagent_telemetry.redaction import LONGEST_SECRET, redact
 
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 AttributeValue = str | bool | int | float | Sequence[str] | Sequence[int] | Sequence[float]
@@ -27,7 +27,6 @@ KINDS: Final[dict[str, SpanKind]] = {kind.name.lower(): kind for kind in SpanKin
 # Characters; a longer text belongs into a row, not into a span.
 LONGEST_ATTRIBUTE: Final = 8_192
 # Kept above that until it was redacted, since half a secret is not recognised.
-LONGEST_SECRET: Final = 4_096
 LIMITS: Final = SpanLimits(
     max_span_attributes=64,
     max_events=64,

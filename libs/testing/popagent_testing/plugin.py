@@ -15,10 +15,11 @@ import asyncpg
 import pytest
 
 from popagent_proto.matrix import BY_NAME
+from popagent_testing.known_secrets import secrets_are_forgotten
 from popagent_testing.loop_errors import no_error_is_left_in_the_loop
 from popagent_testing.servers import NatsServer, PostgresServer
 
-__all__ = ["no_error_is_left_in_the_loop"]
+__all__ = ["no_error_is_left_in_the_loop", "secrets_are_forgotten"]
 
 T = TypeVar("T")
 LOOPBACK: Final = "127.0.0.1,::1,localhost"

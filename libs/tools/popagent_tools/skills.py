@@ -29,7 +29,7 @@ FEWEST_TOOLS_FOR_ALL: Final = 8
 
 @tool(OPEN, access="read", timeout_s=15)
 async def open_skill(run: RunContext, name: str) -> str:
-    """Open a skill by its name: get the procedure for a task that fits it. Do this before you begin the task."""
+    """Open a skill by its name to get its procedure, before a task that fits it."""
     skill = _find(run, name)
     if skill is None:
         return _unknown(run, name)

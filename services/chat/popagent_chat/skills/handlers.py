@@ -85,7 +85,9 @@ async def create_skill(deps: ChatDeps, command: CreateSkill) -> SkillView:
             raise TooManySkillsError
         await _check_size(conn, command.agent_id, command.command_id, fields)
         await store.INSERT.run(conn, command.command_id, command.agent_id, *store.columns_of(fields))
-        return await _told(deps, conn, command.command_id, fields.model_fields_set)
+        made = await _told(deps, conn, command.command_id, fields.model_fields_set)
+    deps.next_turn_changed()
+    return made
 
 
 @handlers.answers(UpdateSkill)
@@ -108,7 +110,9 @@ async def update_skill(deps: ChatDeps, command: UpdateSkill) -> SkillView:
         await _check_size(conn, command.agent_id, stored.id, fields)
         await store.UPDATE.run(conn, stored.id, stored.agent_id, *store.columns_of(fields))
         ours_no_more = ["evolution_managed"] if stored.evolution_managed else []
-        return await _told(deps, conn, stored.id, [*changes, *ours_no_more])
+        changed = await _told(deps, conn, stored.id, [*changes, *ours_no_more])
+    deps.next_turn_changed()
+    return changed
 
 
 @handlers.answers(DeleteSkill)
@@ -184,5 +188,4 @@ async def _told(deps: ChatDeps, conn: Connection, skill_id: str, names: Iterable
         changed=sorted(wire_name(SkillView, name) for name in names),
     )
     await deps.outbox.add(conn, event)
-    deps.next_turn_changed()
     return skill
