@@ -28,6 +28,7 @@ from popagent_rows.pulse import Pulse
 from popagent_task_runner.tasks.deps import Limits, RunDeps, TaskDeps
 from popagent_task_runner.tasks.executor import Call, Executor, Finished, Note, StoppedError, TaskFailedError, TaskRun
 from popagent_task_runner.tasks.handlers import handlers
+from popagent_task_runner.tasks.room import Room
 from popagent_task_runner.tasks.rows import TaskRows
 from popagent_task_runner.tasks.worker import TaskWorker
 from popagent_testing.suite_bus import PASSWORDS
@@ -214,7 +215,7 @@ async def start_runner(
     worker = TaskWorker(deps, bus, holder, rows=TaskRows(lease_s=lease_s, beat_s=BEAT_S))
     if works:
         await worker.start(pulse)
-    served = TaskDeps(pool, outbox, Known(), worker, queue_depth)
+    served = TaskDeps(pool, outbox, Known(), worker, Room(queue_depth))
     answering: Handlers[TaskDeps] = Handlers()
     answering.include(handlers)
     if answers:

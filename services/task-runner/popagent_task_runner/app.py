@@ -11,6 +11,7 @@ from popagent_task_runner.tasks.chat import ChatCatalogue, ChatLimits
 from popagent_task_runner.tasks.deps import RunDeps, TaskDeps, Tasks
 from popagent_task_runner.tasks.executor import Executor
 from popagent_task_runner.tasks.handlers import handlers
+from popagent_task_runner.tasks.room import Room
 from popagent_task_runner.tasks.worker import Runners, TaskWorker
 
 
@@ -32,7 +33,9 @@ def runner_of(executor: Executor | None) -> Callable[[Service[TaskRunnerSettings
             service.on_stop(stop_tasks)
         service.serve(
             handlers,
-            TaskDeps(service.pool, service.outbox, ChatCatalogue(service.bus), tasks, service.settings.queue_depth),
+            TaskDeps(
+                service.pool, service.outbox, ChatCatalogue(service.bus), tasks, Room(service.settings.queue_depth)
+            ),
         )
 
     return build

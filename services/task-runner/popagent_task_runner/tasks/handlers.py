@@ -49,10 +49,11 @@ async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
         await deps.catalogue.check_model(body.model)
     async with deps.pool.acquire() as conn:
         while True:
-            seen = await store.SEEN.one(conn, command.command_id, workspace_id, deps.queue_depth)
+            to_count = deps.room.to_count(workspace_id)
+            seen = await store.SEEN.one(conn, command.command_id, workspace_id, to_count)
             if seen.task is not None:
                 return _repeated(command, seen.task)
-            if seen.waiting >= deps.queue_depth:
+            if to_count and not deps.room.counted(workspace_id, seen.waiting):
                 raise QueueFullError(retry_after_s=FULL_RETRY_AFTER_S)
             created = await making.insert(
                 conn,
@@ -160,7 +161,10 @@ async def cancel_task(deps: TaskDeps, command: CancelTask) -> TaskSummary:
         task = await _changed(deps, conn, await statement.one(conn, task.id))
         if state == "cancelled":
             await free_parent(conn, deps.outbox, task)
-    deps.tasks.wake()
+    if state == "cancelled":
+        deps.tasks.wake()
+    else:
+        deps.tasks.wake_for_stops()
     return task
 
 

@@ -37,7 +37,7 @@ class Seen(BaseModel):
     waiting: int
 
 
-# $2 names the workspace, $3 is the most that is counted.
+# $2 names the workspace, $3 is the most that is counted of it, 0 for nothing.
 SEEN: Final = Query(
     Seen,
     f"""

@@ -23,6 +23,8 @@ from popagent_task_runner.tasks.rows import TASKS, LeasedTask, TaskRows
 log = logging.getLogger(__name__)
 
 WAKE: Final = matrix.wake_subject("task-runner", "tasks")
+WAKE_FOR_STOPS: Final = matrix.wake_subject("task-runner", "task-stops")
+GATHER_S: Final = 0.003
 PRESENT_EVERY_S: Final = 600.0
 FORGET_EVERY_S: Final = 3_600.0
 # Beside the time that executors get to end: storing what they ended with.
@@ -30,15 +32,30 @@ SETTLE_S: Final = 5.0
 
 
 class Runners:
-    """Every task-runner there is, as one that only stores tasks sees them."""
+    """Every task-runner there is, as one that only stores tasks sees them; a wake-up that is lost costs a second."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
+        self._gathering: set[str] = set()
         self._waking: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
-        """Make every runner look at its rows; a wake-up that is lost costs a second."""
-        task = asyncio.create_task(self._bus.wake(WAKE), name="wake tasks")
+        """Make every runner look for due tasks."""
+        self._soon(WAKE)
+
+    def wake_for_stops(self) -> None:
+        """Make every runner look at what it was asked to end."""
+        self._soon(WAKE_FOR_STOPS)
+
+    def _soon(self, subject: str) -> None:
+        """Send one wake-up for all that come within moments: each costs every runner a query."""
+        if subject not in self._gathering:
+            self._gathering.add(subject)
+            asyncio.get_running_loop().call_later(GATHER_S, self._send, subject)
+
+    def _send(self, subject: str) -> None:
+        self._gathering.discard(subject)
+        task = asyncio.create_task(self._bus.wake(subject), name="wake tasks")
         self._waking.add(task)
         task.add_done_callback(self._waking.discard)
 
@@ -71,6 +88,7 @@ class TaskWorker:
         pulse.every(PRESENT_EVERY_S, "presence of this runner", self._be_present)
         pulse.every(FORGET_EVERY_S, "runners that are gone", self._forget)
         await self._bus.on_wake(WAKE, self._look)
+        await self._bus.on_wake(WAKE_FOR_STOPS, self._look_for_stops)
 
     async def stop(self, grace_s: float) -> None:
         """Claim nothing more; what runs gets `grace_s`, is then told to end, and its end is stored.
@@ -85,13 +103,19 @@ class TaskWorker:
             log.info("a runner leaves without a word", extra={"reason": error.message})
 
     def wake(self) -> None:
-        """Make every runner look at its rows, this one at once."""
+        """Make every runner look for due tasks, this one at once."""
         self._worker.wake()
-        self._worker.look_for_stops()
         self._runners.wake()
+
+    def wake_for_stops(self) -> None:
+        """Make every runner look at what it was asked to end, this one at once."""
+        self._worker.look_for_stops()
+        self._runners.wake_for_stops()
 
     async def _look(self) -> None:
         self._worker.wake()
+
+    async def _look_for_stops(self) -> None:
         self._worker.look_for_stops()
 
     async def _work(self, lease: Lease[LeasedTask]) -> Outcome:
