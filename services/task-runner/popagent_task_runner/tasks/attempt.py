@@ -155,6 +155,8 @@ class TaskAttempt:
         return self._ending_of(work, reason)
 
     def _forget(self, work: asyncio.Task[Finished]) -> None:
+        if not work.cancelled():
+            work.exception()  # seen; of an attempt that is another runner's by now nobody reads it
         if self._executing.get(self._task.id) is work:
             del self._executing[self._task.id]
 
