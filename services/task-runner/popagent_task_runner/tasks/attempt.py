@@ -99,17 +99,20 @@ class TaskAttempt:
             self._told = Told(self._told.turn_id, current_trace_id())
             transcript = Transcript(self._deps.pool, self._lease, text_every_s=self._deps.text_every_s)
             run = Run(self._deps, self._lease, transcript, self._told)
-            await self._start(run, transcript)
-            ending = await self._executed(run)
-            if ending is None:
+            try:
+                await self._start(run, transcript)
+                ending = await self._executed(run)
+                if ending is None:
+                    return
+                # From here on the fence alone decides: no late beat and no stop of the process cuts off the end.
+                self._lease.over()
+                current.set_attribute("popagent.task.cause", ending.cause or "none")
+                if ending.cause is not None:
+                    words = f"Attempt {task.attempt} ended ({ending.cause}). {ending.error or ''}".rstrip()
+                    transcript.note(Note("status", words))
+                await transcript.settle()
+            finally:
                 await transcript.close()
-                return
-            # From here on the fence alone decides: neither a late beat nor the stop of the process cuts off the end.
-            self._lease.over()
-            current.set_attribute("popagent.task.cause", ending.cause or "none")
-            if ending.cause is not None:
-                transcript.note(Note("status", f"Attempt {task.attempt} ended ({ending.cause}). {ending.error or ''}"))
-            await transcript.settle()
             await end_attempt(self._deps, self._lease, self._told, ending)
 
     async def _start(self, run: Run, transcript: Transcript) -> None:
@@ -137,7 +140,6 @@ class TaskAttempt:
                     await transcript.open(conn)
                 return
             except UnavailableError as error:
-                await transcript.close()
                 log.info("a task waits for the database", extra={"task": task.id, "reason": error.message})
                 await asyncio.sleep(RETRY_S)
 

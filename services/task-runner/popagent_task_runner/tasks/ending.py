@@ -189,6 +189,7 @@ async def _file_remediation(
         source=task.source,
         session_id=task.session_id,
         remediates=task.id,
+        title=f"Remediation: {task.title}",
     )
     if filed is not None:
         log.info("a task failed and gets a remediation", extra={"task": task.id, "remediation": filed.id})

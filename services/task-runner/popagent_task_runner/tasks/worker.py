@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import Final
 
 from popagent_bus import Bus
 from popagent_db.pool import Connection
+from popagent_kit import tasks
 from popagent_kit.errors import AppError, UnavailableError
 from popagent_proto import matrix
 from popagent_rows.leased import Holder, Lease, Outcome, Requeue, Verdict
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 WAKE: Final = matrix.wake_subject("task-runner", "tasks")
 WAKE_FOR_STOPS: Final = matrix.wake_subject("task-runner", "task-stops")
 GATHER_S: Final = 0.003
+AGAIN_S: Final = 0.3
 PRESENT_EVERY_S: Final = 600.0
 FORGET_EVERY_S: Final = 3_600.0
 # Beside the time that executors get to end: storing what they ended with.
@@ -68,6 +71,7 @@ class TaskWorker:
         self._bus = bus
         self.holder = holder
         self._limits: Limits | None = None
+        self._learning: asyncio.Task[None] | None = None
         self._executing: dict[str, asyncio.Task[Finished]] = {}
         self._runners = Runners(bus)
         self._worker: Worker[LeasedTask] = Worker(
@@ -82,9 +86,9 @@ class TaskWorker:
     async def start(self, pulse: Pulse) -> None:
         """Begin; a wake-up from any runner makes this one look for due tasks and for stops."""
         await self._be_present()
-        await self._read_limits()
+        self._learning = tasks.lasting(self._learn_limits, "limits of tasks")
         self._worker.start(pulse)
-        pulse.every(self._deps.settings_every_s, "limits of tasks", self._read_limits)
+        pulse.every(self._deps.settings_every_s, "limits of tasks", self._refresh_limits)
         pulse.every(PRESENT_EVERY_S, "presence of this runner", self._be_present)
         pulse.every(FORGET_EVERY_S, "runners that are gone", self._forget)
         await self._bus.on_wake(WAKE, self._look)
@@ -95,6 +99,7 @@ class TaskWorker:
 
         An executor that does not end keeps its row: nobody takes it before its lease is over.
         """
+        await tasks.end(self._learning)
         await self._worker.stop(drain_s=grace_s, interrupt_s=self._deps.acknowledge_s + SETTLE_S)
         try:
             async with self._deps.pool.acquire(timeout_s=1) as conn:
@@ -121,25 +126,40 @@ class TaskWorker:
     async def _work(self, lease: Lease[LeasedTask]) -> Outcome:
         assert self._limits is not None, "there are no slots before the limits are known"
         await TaskAttempt(self._deps, lease, self._executing, timeout_s=self._limits.timeout_s).carry_out()
-        # Another task with its key, or its parent, may go now.
-        self._worker.wake()
+        if lease.row.remediates is not None or lease.row.source == "self-update":
+            # Its parent, or another task with its key, may go now; once this one's place is free.
+            asyncio.get_running_loop().call_soon(self._worker.wake)
         return None
 
     async def _lost(self, conn: Connection, task: LeasedTask) -> Verdict:
-        if self._limits is None:
-            raise UnavailableError("how long a task may take is not known yet")
-        # TK-7: what still executes here is not recovered here.
+        # What still executes here is not recovered here.
         if task.id not in self._executing:
-            await end_lost(conn, self._deps.outbox, task, timeout_s=self._limits.timeout_s)
+            timeout_s = math.inf if self._limits is None else self._limits.timeout_s
+            await end_lost(conn, self._deps.outbox, task, timeout_s=timeout_s)
         return None
 
-    async def _read_limits(self) -> None:
-        try:
-            limits = await self._deps.limits()
-        except AppError as error:
-            if self._limits is None:
-                log.warning("no task is claimed before the settings are known: %s", error.message)
+    async def _learn_limits(self) -> None:
+        """Ask until the limits are known: at a start of everything, their owner may be the later one."""
+        told = False
+        while self._limits is None:
+            try:
+                await self._read_limits()
+            except AppError as error:
+                if not told:
+                    log.warning("no task is claimed before the settings are known: %s", error.message)
+                told = True
+                await asyncio.sleep(AGAIN_S)
+
+    async def _refresh_limits(self) -> None:
+        if self._limits is None:
             return
+        try:
+            await self._read_limits()
+        except AppError as error:
+            log.info("the limits stay as they were", extra={"reason": error.message})
+
+    async def _read_limits(self) -> None:
+        limits = await self._deps.limits()
         if self._limits is None or limits.slots != self._limits.slots:
             self._worker.resize(limits.slots)
         self._limits = limits
