@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from popagent_bus import Handlers
 from popagent_host import Service, ServiceDefinition
 from popagent_task_runner.settings import TaskRunnerSettings
 from popagent_task_runner.tasks.chat import ChatCatalogue, ChatLimits
@@ -31,8 +32,10 @@ def runner_of(executor: Executor | None) -> Callable[[Service[TaskRunnerSettings
                 await worker.stop(service.settings.stop_grace_s)
 
             service.on_stop(stop_tasks)
+        served: Handlers[TaskDeps] = Handlers()
+        served.include(handlers)
         service.serve(
-            handlers,
+            served,
             TaskDeps(
                 service.pool, service.outbox, ChatCatalogue(service.bus), tasks, Room(service.settings.queue_depth)
             ),

@@ -8,7 +8,7 @@ import time
 from collections.abc import MutableMapping
 from typing import Final
 
-from popagent_kit.errors import UnavailableError
+from popagent_kit.errors import AppError, UnavailableError
 from popagent_kit.ids import new_id
 from popagent_kit.text import excerpt
 from popagent_proto.task_runner.tasks import TaskInterrupted, TaskStarted
@@ -49,6 +49,11 @@ class Run:
         self._deps = deps
         self._lease = lease
         self._transcript = transcript
+
+    @property
+    def held(self) -> bool:
+        """Whether nobody else can have the task."""
+        return self._lease.held
 
     def check(self) -> None:
         """Raise LeaseLostError from the local deadline on."""
@@ -246,8 +251,9 @@ class TaskAttempt:
             return Ending("restart", LOSSES["restart"])
         if reason == "cancelled":
             return Ending("cancelled")
-        if isinstance(error, LeaseLostError):
-            raise error
+        if isinstance(error, AppError) and error.code == LeaseLostError.code:
+            # The loop of agents has a class of its own for this, with the same code.
+            raise LeaseLostError(error.message) from error
         if error is None:
             return Ending("unknown", "It was cut off from within.")
         log.warning("task failed", exc_info=error, extra={"task": self._task.id, "attempt": self._task.attempt})
