@@ -149,6 +149,7 @@ def _columns(verdict: Verdict, ending: Ending) -> tuple[object, ...]:
         verdict.explanation,
         output,
         excerpt(output, EXCERPT_CHARACTERS),
+        verdict.alone,
     )
 
 
