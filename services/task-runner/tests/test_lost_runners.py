@@ -73,6 +73,7 @@ async def until_acted(pool: Pool, task_id: str) -> None:
     await until_true(pool, "exists (select 1 from effects where task_id = $1)", task_id)
 
 
+@pytest.mark.full
 async def test_what_had_acted_is_not_repeated_when_its_runner_is_killed(
     door: Any, spawn: Spawn, pool: Pool, start: Any
 ) -> None:
@@ -151,7 +152,8 @@ async def kill_at_random(
         for number in range(tasks):
             prompt = "\n".join(("sleep 0.02", "act one", "sleep 0.05", "act two", f"answer {number}"))
             created.append((await door.create(prompt, workspace_id="north", max_attempts=8)).id)
-        await until_true(pool, "(select count(*) > 0 from tasks where state = 'running')")
+        began = "exists (select 1 from tasks where id = any($1) and started_attempt > 0)"
+        await until_true(pool, began, created[-tasks:], timeout_s=60)
         for process in processes:
             await asyncio.sleep(randomly.uniform(0, 0.4))
             process.kill()
