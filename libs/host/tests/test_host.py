@@ -27,7 +27,7 @@ from popagent_testing.servers import NatsServer, PostgresServer
 from popagent_testing.suite_bus import PASSWORDS, ConnectAs, Echo, EchoView, ThingHappened, until
 
 SERVICES = ("chat", "task-runner", "scheduler", "evolution-worker", "docs-indexer")
-EMPTY_SERVICES = ("task-runner", "scheduler", "evolution-worker", "docs-indexer")
+EMPTY_SERVICES = ("scheduler", "evolution-worker", "docs-indexer")
 
 
 def get(port: int, path: str) -> tuple[int, bytes]:

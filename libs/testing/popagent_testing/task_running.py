@@ -28,6 +28,7 @@ from popagent_rows.pulse import Pulse
 from popagent_task_runner.tasks.deps import Limits, RunDeps, TaskDeps
 from popagent_task_runner.tasks.executor import Call, Executor, Finished, Note, StoppedError, TaskFailedError, TaskRun
 from popagent_task_runner.tasks.handlers import handlers
+from popagent_task_runner.tasks.room import Room
 from popagent_task_runner.tasks.rows import TaskRows
 from popagent_task_runner.tasks.worker import TaskWorker
 from popagent_testing.suite_bus import PASSWORDS
@@ -179,6 +180,8 @@ async def start_runner(
     timeout_s: float = 60.0,
     queue_depth: int = 1_000,
     lease_s: float = LEASE_S,
+    beat_s: float = BEAT_S,
+    pulse_s: float = 0.2,
     answers: bool = True,
     works: bool = True,
     **options: Any,
@@ -190,7 +193,7 @@ async def start_runner(
     row = matrix.BY_NAME["task-runner"]
     bus = await Bus.connect(nats_url, service=row.name, user=row.role, password=PASSWORDS[row.name])
     closing.push_async_callback(bus.drain)
-    pulse = Pulse(pool, period_s=0.2)
+    pulse = Pulse(pool, period_s=pulse_s)
     pulse.start()
     closing.push_async_callback(pulse.stop)
     outbox = Outbox(pool, bus.publish)
@@ -205,10 +208,10 @@ async def start_runner(
     times: dict[str, Any] = {"acknowledge_s": 0.4, "text_every_s": 0.1, "settings_every_s": 0.2, **options}
     carrying = executor(pool)
     deps = RunDeps(pool, outbox, carrying, current, **times)
-    worker = TaskWorker(deps, bus, holder, rows=TaskRows(lease_s=lease_s, beat_s=BEAT_S))
+    worker = TaskWorker(deps, bus, holder, rows=TaskRows(lease_s=lease_s, beat_s=beat_s))
     if works:
         await worker.start(pulse)
-    served = TaskDeps(pool, outbox, Known(), worker, queue_depth)
+    served = TaskDeps(pool, outbox, Known(), worker, Room(queue_depth))
     answering: Handlers[TaskDeps] = Handlers()
     answering.include(handlers)
     if answers:

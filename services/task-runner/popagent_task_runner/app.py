@@ -12,6 +12,7 @@ from popagent_task_runner.settings import TaskRunnerSettings
 from popagent_task_runner.tasks import handlers as tasks
 from popagent_task_runner.tasks.chat import ChatLimits, WorkChecks
 from popagent_task_runner.tasks.deps import RunDeps, TaskDeps
+from popagent_task_runner.tasks.room import Room
 from popagent_task_runner.tasks.worker import TaskWorker
 
 
@@ -28,7 +29,7 @@ async def build(service: Service[TaskRunnerSettings]) -> None:
     service.on_stop(stop_tasks)
     service.serve(
         all_handlers(),
-        TaskDeps(service.pool, service.outbox, WorkChecks(service.bus), worker, service.settings.queue_depth),
+        TaskDeps(service.pool, service.outbox, WorkChecks(service.bus), worker, Room(service.settings.queue_depth)),
     )
 
 

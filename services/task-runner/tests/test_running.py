@@ -82,6 +82,7 @@ async def test_a_user_s_task_that_acted_fails_and_its_remediation_sends_it_back_
     assert (told[2][1]["outcome"], told[2][1]["errorClass"]) == ("failed", "provider")
     assert task.remediation_id == remediation.id
     assert (remediation.remediates, remediation.workspace_id, remediation.model) == (created.id, "home", None)
+    assert remediation.title == "Remediation: act letter 1: fail provider answer sent"
     for part in ("act letter", "It failed by provider.", "no ./popagent in it", "attempt 1"):
         assert part in remediation.prompt
     second = runner.executor.runs[-1]
@@ -215,3 +216,16 @@ async def test_slots_follow_the_settings_while_tasks_run(start: Any, door: Any) 
 
     assert first == 1
     assert 2 <= script.most <= 4
+
+
+async def test_runners_are_woken_for_what_is_created_and_cancelled_elsewhere(start: Any, door: Any) -> None:
+    await start(works=False)
+    await start(answers=False, lease_s=90.0, beat_s=30.0, pulse_s=30.0)
+    # Whether its first look at the table, or the wake-up, finds this one: after it there is the wake-up alone.
+    await door.until((await door.create()).id, "completed", timeout_s=5)
+
+    created = await door.create("sleep 60")
+    await door.until(created.id, "running", timeout_s=5)
+    await door.ask(CancelTask(task_id=created.id))
+
+    assert (await door.until(created.id, "cancelled", timeout_s=5)).attempt_count == 1

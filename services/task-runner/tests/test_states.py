@@ -140,6 +140,14 @@ def test_a_task_that_kills_its_runners_ends_in_dead_letter_with_that_reason(atte
 
 
 @given(ATTEMPTS, CAUSES)
+def test_only_a_last_attempt_after_a_lost_runner_runs_alone(attempt: Attempt, cause: TaskErrorClass) -> None:
+    verdict = judge(attempt, cause)
+
+    last = attempt.attempt + 1 >= attempt.max_attempts
+    assert verdict.alone == (verdict.move == "requeue" and cause == "runner-lost" and last)
+
+
+@given(ATTEMPTS, CAUSES)
 def test_a_remediation_retries_every_failure_and_never_files_another(attempt: Attempt, cause: TaskErrorClass) -> None:
     attempt = replace(attempt, is_remediation=True, stop_requested=False)
 

@@ -36,6 +36,7 @@ from popagent_rows.outbox import Outbox
 from popagent_task_runner.tasks import handlers, store
 from popagent_task_runner.tasks.deps import TaskDeps
 from popagent_task_runner.tasks.ending import Ending, Told, end, end_lost
+from popagent_task_runner.tasks.room import Room
 from popagent_task_runner.tasks.rows import LeasedTask, TaskRows
 from popagent_testing.task_running import Known
 
@@ -47,6 +48,9 @@ ROWS = TaskRows(lease_s=600, beat_s=200)
 class Awake:
     def wake(self) -> None:
         """Nobody sleeps here: rules claim."""
+
+    def wake_for_stops(self) -> None:
+        """Nobody runs here: rules end."""
 
 
 async def unpublished(subject: str, payload: bytes, msg_id: str, headers: dict[str, str]) -> int:
@@ -69,7 +73,7 @@ class Tasks(RuleBasedStateMachine):
         super().__init__()
         self.pool = self.run(self.open())
         self.outbox = Outbox(self.pool, unpublished)
-        self.deps = TaskDeps(self.pool, self.outbox, Known(), Awake(), 1_000)
+        self.deps = TaskDeps(self.pool, self.outbox, Known(), Awake(), Room(1_000))
         self.held: list[Held] = []
         self.seen: dict[str, tuple[str, int, int]] = {}
         self.resolved: set[str] = set()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from popagent_db.pool import Pool
@@ -127,9 +127,19 @@ def test_secrets_are_blanked_before_anything_is_stored() -> None:
         assert secret not in text
 
 
+def strings_of(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for key, inner in value.items() for text in (key, *strings_of(inner))]
+    if isinstance(value, list):
+        return [text for inner in value for text in strings_of(inner)]
+    return [value] if isinstance(value, str) else []
+
+
 ANY = st.text(st.characters(codec=None), max_size=200)
 
 
+@example("", "", {"a": "\x00"}, "")
+@example("", "", "\\u0000\x00", "\\u0000")
 @given(ANY, ANY, st.recursive(st.none() | st.booleans() | ANY, lambda x: st.dictionaries(ANY, x, max_size=3)), ANY)
 def test_whatever_an_agent_says_can_be_stored(text: str, tool: str, arguments: Any, result: str) -> None:
     note = Note("step", text * 100, "r", tool, -1, text, tuple(Call(tool, tool, arguments, result) for _ in range(40)))
@@ -137,7 +147,7 @@ def test_whatever_an_agent_says_can_be_stored(text: str, tool: str, arguments: A
     record = bounded(note)
     stored_text = json.dumps(record.model_dump(mode="json")).decode()
 
-    assert "\\u0000" not in stored_text
+    assert "\x00" not in "".join(strings_of(json.loads(stored_text.encode())))
     assert len(record.text) <= ACTIVITY_CHARACTERS
     assert len(stored_text) < 400_000
 

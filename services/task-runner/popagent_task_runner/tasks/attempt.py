@@ -8,7 +8,7 @@ import time
 from collections.abc import MutableMapping
 from typing import Final
 
-from popagent_kit.errors import UnavailableError
+from popagent_kit.errors import AppError, UnavailableError
 from popagent_kit.ids import new_id
 from popagent_kit.text import excerpt
 from popagent_proto.task_runner.tasks import TaskInterrupted, TaskStarted, TaskStopped
@@ -49,6 +49,11 @@ class Run:
         self._deps = deps
         self._lease = lease
         self._transcript = transcript
+
+    @property
+    def held(self) -> bool:
+        """Whether nobody else can have the task."""
+        return self._lease.held
 
     def check(self) -> None:
         """Raise LeaseLostError from the local deadline on."""
@@ -99,17 +104,20 @@ class TaskAttempt:
             self._told = Told(self._told.turn_id, current_trace_id())
             transcript = Transcript(self._deps.pool, self._lease, text_every_s=self._deps.text_every_s)
             run = Run(self._deps, self._lease, transcript, self._told)
-            await self._start(run, transcript)
-            ending = await self._executed(run)
-            if ending is None:
+            try:
+                await self._start(run, transcript)
+                ending = await self._executed(run)
+                if ending is None:
+                    return
+                # From here on the fence alone decides: no late beat and no stop of the process cuts off the end.
+                self._lease.over()
+                current.set_attribute("popagent.task.cause", ending.cause or "none")
+                if ending.cause is not None:
+                    words = f"Attempt {task.attempt} ended ({ending.cause}). {ending.error or ''}".rstrip()
+                    transcript.note(Note("status", words))
+                await transcript.settle()
+            finally:
                 await transcript.close()
-                return
-            # From here on the fence alone decides: neither a late beat nor the stop of the process cuts off the end.
-            self._lease.over()
-            current.set_attribute("popagent.task.cause", ending.cause or "none")
-            if ending.cause is not None:
-                transcript.note(Note("status", f"Attempt {task.attempt} ended ({ending.cause}). {ending.error or ''}"))
-            await transcript.settle()
             ended = await end_attempt(self._deps, self._lease, self._told, ending)
             if ended is not None and isinstance(ended.news, TaskStopped):
                 self._deps.observe(ended.news)
@@ -140,7 +148,6 @@ class TaskAttempt:
                 self._deps.observe(event)
                 return
             except UnavailableError as error:
-                await transcript.close()
                 log.info("a task waits for the database", extra={"task": task.id, "reason": error.message})
                 await asyncio.sleep(RETRY_S)
 
@@ -158,6 +165,8 @@ class TaskAttempt:
         return self._ending_of(work, reason)
 
     def _forget(self, work: asyncio.Task[Finished]) -> None:
+        if not work.cancelled():
+            work.exception()  # seen; of an attempt that is another runner's by now nobody reads it
         if self._executing.get(self._task.id) is work:
             del self._executing[self._task.id]
 
@@ -245,8 +254,9 @@ class TaskAttempt:
             return Ending("restart", LOSSES["restart"])
         if reason == "cancelled":
             return Ending("cancelled")
-        if isinstance(error, LeaseLostError):
-            raise error
+        if isinstance(error, AppError) and error.code == LeaseLostError.code:
+            # The loop of agents has a class of its own for this, with the same code.
+            raise LeaseLostError(error.message) from error
         if error is None:
             return Ending("unknown", "It was cut off from within.")
         log.warning("task failed", exc_info=error, extra={"task": self._task.id, "attempt": self._task.attempt})

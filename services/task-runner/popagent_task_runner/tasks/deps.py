@@ -10,6 +10,7 @@ from popagent_db.pool import Pool
 from popagent_proto.task_runner.tasks import TaskStarted, TaskStopped
 from popagent_rows.outbox import Outbox
 from popagent_task_runner.tasks.executor import Executor
+from popagent_task_runner.tasks.room import Room
 from popagent_task_runner.tasks.transcript import TEXT_EVERY_S
 
 # An executor that was told to end has this long before its task is shown as interrupted.
@@ -68,7 +69,10 @@ class Tasks(Protocol):
     """The tasks of this process, as the handlers see them."""
 
     def wake(self) -> None:
-        """Make every runner look at its rows, this one at once."""
+        """Make every runner look for due tasks."""
+
+    def wake_for_stops(self) -> None:
+        """Make every runner look at what it was asked to end."""
 
 
 @dataclass(frozen=True)
@@ -79,4 +83,4 @@ class TaskDeps:
     outbox: Outbox
     check: CheckPort
     tasks: Tasks
-    queue_depth: int
+    room: Room

@@ -158,6 +158,7 @@ def _columns(verdict: Verdict, ending: Ending) -> tuple[object, ...]:
         verdict.explanation,
         output,
         excerpt(output, EXCERPT_CHARACTERS),
+        verdict.alone,
     )
 
 
@@ -198,6 +199,7 @@ async def _file_remediation(
         source=task.source,
         session_id=task.session_id,
         remediates=task.id,
+        title=f"Remediation: {task.title}",
     )
     if filed is not None:
         log.info("a task failed and gets a remediation", extra={"task": task.id, "remediation": filed.id})

@@ -75,6 +75,11 @@ class TaskRun(Protocol):
     trace_id: str | None
     stop: Stop
 
+    @property
+    def held(self) -> bool:
+        """Whether nobody else can have the task; what is published live asks it first."""
+        ...
+
     def check(self) -> None:
         """Raise LeaseLostError once the attempt may belong to another runner; call it before every effect."""
 

@@ -46,12 +46,13 @@ async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
     workspace_id = await deps.check(body.workspace_id, body.agent_id, body.model)
     async with deps.pool.acquire() as conn:
         while True:
-            seen = await store.SEEN.one(conn, command.command_id, workspace_id, deps.queue_depth)
+            to_count = deps.room.to_count(workspace_id)
+            seen = await store.SEEN.one(conn, command.command_id, workspace_id, to_count)
             if seen.task is not None:
                 return _repeated(command, seen.task)
             if command.unless_scheduled and (busy := await _earlier(conn, command)) is not None:
                 raise ScheduleBusyError(f"Task {busy} of an earlier time still waits or runs.")
-            if seen.waiting >= deps.queue_depth:
+            if to_count and not deps.room.counted(workspace_id, seen.waiting):
                 raise QueueFullError(retry_after_s=FULL_RETRY_AFTER_S)
             created = await making.insert(
                 conn,
@@ -159,7 +160,10 @@ async def cancel_task(deps: TaskDeps, command: CancelTask) -> TaskSummary:
         task = await _changed(deps, conn, await statement.one(conn, task.id))
         if state == "cancelled":
             await free_parent(conn, deps.outbox, task)
-    deps.tasks.wake()
+    if state == "cancelled":
+        deps.tasks.wake()
+    else:
+        deps.tasks.wake_for_stops()
     return task
 
 

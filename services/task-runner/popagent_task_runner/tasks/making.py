@@ -31,6 +31,7 @@ async def insert(
     schedule_id: str | None = None,
     remediates: str | None = None,
     priority: int = 0,
+    title: str | None = None,
 ) -> TaskSummary | None:
     """Store the task and its event; None when the id, or the remediation of this parent, is there already.
 
@@ -38,7 +39,7 @@ async def insert(
     """
     task = TaskSummary(
         id=task_id,
-        title=title_of(prompt),
+        title=title_of(title or prompt),
         state="queued",
         source=source,
         workspace_id=workspace_id,

@@ -81,13 +81,18 @@ CLAIM: Final = """
             select max(s.started_at) as at from tasks s where s.workspace_id = c.workspace_id
         ) served
         left join busy on busy.workspace_id = c.workspace_id
+    ), chosen as (
+        select id, row_number() over (order by priority desc, round, served_at nulls first, run_at, id) as place
+        from candidates
+        where of_key = 1
+        order by place
+        limit $1 + 64
     )
     select t.id
-    from candidates
-    join tasks t on t.id = candidates.id
-    where t.state = 'queued' and candidates.of_key = 1
-    order by candidates.priority desc, candidates.round, candidates.served_at nulls first, candidates.run_at,
-        candidates.id
+    from chosen
+    join tasks t on t.id = chosen.id
+    where t.state = 'queued'
+    order by chosen.place
     limit $1
     for update of t skip locked
 """

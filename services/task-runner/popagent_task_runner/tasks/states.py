@@ -100,12 +100,17 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What follows. `raises_ceiling`: the attempt does not count against the task."""
+    """What follows. `raises_ceiling`: the attempt does not count against the task.
+
+    `alone`: the next attempt is the last and its runners were lost, so that no other such task runs beside it: those
+    that were only near when one killed the process are not dead-lettered with it.
+    """
 
     move: EndingMove
     delay_s: float = 0.0
     raises_ceiling: bool = False
     files_remediation: bool = False
+    alone: bool = False
     explanation: str | None = None
 
 
@@ -135,7 +140,8 @@ def _after_a_lasting_failure(attempt: Attempt, cause: TaskErrorClass) -> Verdict
 
 def _again(attempt: Attempt, cause: TaskErrorClass, *, raises_ceiling: bool = False) -> Verdict:
     delay_s = 0.0 if cause == "restart" else pause_s(attempt.attempt)
-    return Verdict(move="requeue", delay_s=delay_s, raises_ceiling=raises_ceiling)
+    alone = cause == "runner-lost" and attempt.attempt + 1 >= attempt.max_attempts
+    return Verdict(move="requeue", delay_s=delay_s, raises_ceiling=raises_ceiling, alone=alone)
 
 
 def _buried(attempt: Attempt, cause: TaskErrorClass) -> Verdict:

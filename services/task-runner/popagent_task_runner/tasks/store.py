@@ -37,7 +37,7 @@ class Seen(BaseModel):
     waiting: int
 
 
-# $2 names the workspace, $3 is the most that is counted.
+# $2 names the workspace, $3 is the most that is counted of it, 0 for nothing.
 SEEN: Final = Query(
     Seen,
     f"""
@@ -165,7 +165,11 @@ FACTS: Final = Query(
     """,
 )
 
-# How an attempt ends: $4 the state, $5 the pause before the next one, $6 what its ceiling rises by.
+# Of the tasks with this key one runs at a time, see Verdict.alone.
+ALONE: Final = "alone"
+
+# How an attempt ends: $4 the state, $5 the pause before the next one, $6 what its ceiling rises by, $12 whether the
+# next one runs alone.
 END: Final = Query(
     TaskSummary,
     f"""
@@ -174,6 +178,7 @@ END: Final = Query(
         run_at = case when $4 = 'queued' then clock_timestamp() + make_interval(secs => $5) else run_at end,
         max_attempts = max_attempts + $6, last_error_class = $7, last_error = $8, explanation = $9,
         output = $10, excerpt = $11,
+        concurrency_key = coalesce(nullif(concurrency_key, '{ALONE}'), case when $12 then '{ALONE}' end),
         dead_lettered_at = case when $4 = 'dead-letter' then clock_timestamp() end,
         ended_at = case when $4 = 'queued' then null else clock_timestamp() end,
         interrupted_at = null, version = version + 1

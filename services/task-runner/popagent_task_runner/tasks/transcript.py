@@ -37,6 +37,8 @@ SETTLE_S: Final = 5.0
 # Of all the arguments, results and errors in one record.
 CALL_CHARACTERS: Final = 24_000
 PAGE_BYTES: Final = 600_000
+# As JSON writes the one character that PostgreSQL cannot hold.
+NUL: Final = "\\u0000"
 
 
 @dataclass(frozen=True)
@@ -273,8 +275,8 @@ def _arguments(value: Any, limit: int) -> Any:
     except (TypeError, ValueError):  # half characters, for example
         text = repr(value)
         return _clean(text, limit)
-    if len(text) > limit or "\\u0000" in text:
-        return _clean(text, limit)
+    if len(text) > limit or NUL in text:
+        return _clean(text.replace(NUL, ""), limit)
     return json.loads(text.encode())
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import Final
 
 from popagent_bus import Bus
 from popagent_db.pool import Connection
+from popagent_kit import tasks
 from popagent_kit.errors import AppError, UnavailableError
 from popagent_proto import matrix
 from popagent_proto.task_runner.tasks import TaskStopped
@@ -24,6 +26,9 @@ from popagent_task_runner.tasks.rows import TASKS, LeasedTask, TaskRows
 log = logging.getLogger(__name__)
 
 WAKE: Final = matrix.wake_subject("task-runner", "tasks")
+WAKE_FOR_STOPS: Final = matrix.wake_subject("task-runner", "task-stops")
+GATHER_S: Final = 0.003
+AGAIN_S: Final = 0.3
 PRESENT_EVERY_S: Final = 600.0
 FORGET_EVERY_S: Final = 3_600.0
 # Beside the time that executors get to end: storing what they ended with.
@@ -31,15 +36,30 @@ SETTLE_S: Final = 5.0
 
 
 class Runners:
-    """Every task-runner there is, as one that only stores tasks sees them."""
+    """Every task-runner there is, as one that only stores tasks sees them; a wake-up that is lost costs a second."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
+        self._gathering: set[str] = set()
         self._waking: set[asyncio.Task[None]] = set()
 
     def wake(self) -> None:
-        """Make every runner look at its rows; a wake-up that is lost costs a second."""
-        task = asyncio.create_task(self._bus.wake(WAKE), name="wake tasks")
+        """Make every runner look for due tasks."""
+        self._soon(WAKE)
+
+    def wake_for_stops(self) -> None:
+        """Make every runner look at what it was asked to end."""
+        self._soon(WAKE_FOR_STOPS)
+
+    def _soon(self, subject: str) -> None:
+        """Send one wake-up for all that come within moments: each costs every runner a query."""
+        if subject not in self._gathering:
+            self._gathering.add(subject)
+            asyncio.get_running_loop().call_later(GATHER_S, self._send, subject)
+
+    def _send(self, subject: str) -> None:
+        self._gathering.discard(subject)
+        task = asyncio.create_task(self._bus.wake(subject), name="wake tasks")
         self._waking.add(task)
         task.add_done_callback(self._waking.discard)
 
@@ -52,6 +72,7 @@ class TaskWorker:
         self._bus = bus
         self.holder = holder
         self._limits: Limits | None = None
+        self._learning: asyncio.Task[None] | None = None
         self._executing: dict[str, asyncio.Task[Finished]] = {}
         self._runners = Runners(bus)
         self._worker: Worker[LeasedTask] = Worker(
@@ -66,18 +87,20 @@ class TaskWorker:
     async def start(self, pulse: Pulse) -> None:
         """Begin; a wake-up from any runner makes this one look for due tasks and for stops."""
         await self._be_present()
-        await self._read_limits()
+        self._learning = tasks.lasting(self._learn_limits, "limits of tasks")
         self._worker.start(pulse)
-        pulse.every(self._deps.settings_every_s, "limits of tasks", self._read_limits)
+        pulse.every(self._deps.settings_every_s, "limits of tasks", self._refresh_limits)
         pulse.every(PRESENT_EVERY_S, "presence of this runner", self._be_present)
         pulse.every(FORGET_EVERY_S, "runners that are gone", self._forget)
         await self._bus.on_wake(WAKE, self._look)
+        await self._bus.on_wake(WAKE_FOR_STOPS, self._look_for_stops)
 
     async def stop(self, grace_s: float) -> None:
         """Claim nothing more; what runs gets `grace_s`, is then told to end, and its end is stored.
 
         An executor that does not end keeps its row: nobody takes it before its lease is over.
         """
+        await tasks.end(self._learning)
         await self._worker.stop(drain_s=grace_s, interrupt_s=self._deps.acknowledge_s + SETTLE_S)
         try:
             async with self._deps.pool.acquire(timeout_s=1) as conn:
@@ -86,39 +109,60 @@ class TaskWorker:
             log.info("a runner leaves without a word", extra={"reason": error.message})
 
     def wake(self) -> None:
-        """Make every runner look at its rows, this one at once."""
+        """Make every runner look for due tasks, this one at once."""
         self._worker.wake()
-        self._worker.look_for_stops()
         self._runners.wake()
+
+    def wake_for_stops(self) -> None:
+        """Make every runner look at what it was asked to end, this one at once."""
+        self._worker.look_for_stops()
+        self._runners.wake_for_stops()
 
     async def _look(self) -> None:
         self._worker.wake()
+
+    async def _look_for_stops(self) -> None:
         self._worker.look_for_stops()
 
     async def _work(self, lease: Lease[LeasedTask]) -> Outcome:
         assert self._limits is not None, "there are no slots before the limits are known"
         await TaskAttempt(self._deps, lease, self._executing, timeout_s=self._limits.timeout_s).carry_out()
-        # Another task with its key, or its parent, may go now.
-        self._worker.wake()
+        if lease.row.remediates is not None or lease.row.source == "self-update":
+            # Its parent, or another task with its key, may go now; once this one's place is free.
+            asyncio.get_running_loop().call_soon(self._worker.wake)
         return None
 
     async def _lost(self, conn: Connection, task: LeasedTask) -> Verdict:
-        if self._limits is None:
-            raise UnavailableError("how long a task may take is not known yet")
-        # TK-7: what still executes here is not recovered here.
+        # What still executes here is not recovered here.
         if task.id not in self._executing:
-            ended = await end_lost(conn, self._deps.outbox, task, timeout_s=self._limits.timeout_s)
+            timeout_s = math.inf if self._limits is None else self._limits.timeout_s
+            ended = await end_lost(conn, self._deps.outbox, task, timeout_s=timeout_s)
             if isinstance(ended.news, TaskStopped):
                 self._deps.observe(ended.news)
         return None
 
-    async def _read_limits(self) -> None:
-        try:
-            limits = await self._deps.limits()
-        except AppError as error:
-            if self._limits is None:
-                log.warning("no task is claimed before the settings are known: %s", error.message)
+    async def _learn_limits(self) -> None:
+        """Ask until the limits are known: at a start of everything, their owner may be the later one."""
+        told = False
+        while self._limits is None:
+            try:
+                await self._read_limits()
+            except AppError as error:
+                if not told:
+                    log.warning("no task is claimed before the settings are known: %s", error.message)
+                told = True
+                await asyncio.sleep(AGAIN_S)
+
+    async def _refresh_limits(self) -> None:
+        if self._limits is None:
             return
+        try:
+            await self._read_limits()
+        except AppError as error:
+            log.info("the limits stay as they were", extra={"reason": error.message})
+
+    async def _read_limits(self) -> None:
+        limits = await self._deps.limits()
         if self._limits is None or limits.slots != self._limits.slots:
             self._worker.resize(limits.slots)
         self._limits = limits
