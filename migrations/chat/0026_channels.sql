@@ -58,8 +58,10 @@ create unique index channel_messages_by_revision on channel_messages (channel_id
 -- What a task has to say of an attempt is posted once, however often it is told.
 create unique index channel_messages_of_task on channel_messages (task_id, task_attempt, task_kind)
     where task_id is not null;
--- Asked each second: whose task is still to be made.
+-- `run_at` is when the run is looked after next. Asked each second: whose task is still to be made.
 create index channel_messages_waiting on channel_messages (run_at) where run_state = 'waiting';
+-- Of which task nothing was heard for minutes.
+create index channel_messages_running on channel_messages (run_at) where run_state in ('queued', 'running', 'cancelling');
 -- Posts of the last minute are counted.
 create index channel_messages_posted on channel_messages (created_at) where author_kind = 'user';
 -- A workspace that the history refers to cannot be deleted.

@@ -5,5 +5,5 @@ update agents
 set
     tools = tools || array['companyStatus'],
     instructions = instructions || $text$
-- How tasks, schedules and workspaces are doing, companyStatus tells. The final output of a task, also of one that you carry out, is posted to #general by popagent itself: do not try to post it.$text$
+- companyStatus, where it is among your tools, tells how tasks, schedules and workspaces are doing. The final output of a task, also of one that you carry out, is posted to #general by popagent itself: do not try to post it.$text$
 where id = 'orchistrator' and revision = 0 and 'companyStatus' <> all (tools);

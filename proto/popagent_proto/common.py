@@ -6,9 +6,12 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
+from popagent_kit.errors import ConflictError
 from popagent_kit.ids import Id
 from popagent_proto.base import ListView, Moment, Query, View, Wire
 
+# Seconds for which who keeps work takes none in a workspace that is about to be deleted, unless it is opened before.
+CLOSED_S: Final = 60.0
 # How a turn ends, once.
 TurnEnd = Literal["completed", "stopped", "failed", "interrupted"]
 
@@ -25,6 +28,23 @@ class HealthView(View):
 
 class HealthQuery(Query[HealthView]):
     """Base of the seven services' health queries; each service has its own subject."""
+
+
+class ReferencesView(View):
+    """How much of what a service keeps refers to something, at this moment."""
+
+    count: int = Field(ge=0)
+
+
+class OpenedView(View):
+    """It takes work again, unless somebody else has closed it too."""
+
+
+class WorkspaceClosingError(ConflictError):
+    """Somebody is about to delete this workspace. If it stays, this can be done in a moment."""
+
+    code = "workspace_closing"
+    retryable = True
 
 
 class BlobRef(Wire):

@@ -11,6 +11,7 @@ from popagent_kit.ids import Id
 from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
 from popagent_proto.chat.models import ModelId
 from popagent_proto.chat.sessions import DeletedView
+from popagent_proto.common import OpenedView, ReferencesView
 from popagent_proto.task_runner.tasks import DEFAULT_ATTEMPTS, MOST_ATTEMPTS, Prompt, TaskSource
 
 MOST_SCHEDULES: Final = 200
@@ -208,6 +209,24 @@ class PreviewCron(Query[CronPreview]):
     subject: ClassVar = "popagent.scheduler.qry.schedules-preview.v1"
 
     cron: Cron
+
+
+class CloseToSchedules(Command[ReferencesView]):
+    """Take no new schedule in a workspace for a minute, and count those that it has; `closed_by` opens it again."""
+
+    subject: ClassVar = "popagent.scheduler.cmd.workspaces-close.v1"
+
+    workspace_id: Id
+    closed_by: Id
+
+
+class OpenToSchedules(Command[OpenedView]):
+    """Take new schedules again; without it the minute has to pass."""
+
+    subject: ClassVar = "popagent.scheduler.cmd.workspaces-open.v1"
+
+    workspace_id: Id
+    closed_by: Id
 
 
 class ScheduleChanged(Event):

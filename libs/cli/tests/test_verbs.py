@@ -378,7 +378,7 @@ def test_a_workspace_is_renamed_and_forgotten_by_its_name(peer: Peer, run: Run) 
 
 
 def test_a_workspace_in_use_is_not_forgotten_and_says_why(peer: Peer, run: Run) -> None:
-    reason = "2 sessions work in this workspace, archived ones counted. Delete them first."
+    reason = "2 sessions refer to this workspace, archived and ended ones counted. Delete them first."
     peer.answers["workspace delete"] = ({"error": reason, "code": "workspace_in_use", "sessions": 2}, 409)
 
     result = run("workspace", "delete", "example")

@@ -25,6 +25,7 @@ from popagent_proto.task_runner.tasks import TaskErrorClass
 from popagent_rows.leased import Holder
 from popagent_rows.outbox import Outbox
 from popagent_rows.pulse import Pulse
+from popagent_task_runner.tasks import closing as closing_workspaces
 from popagent_task_runner.tasks.deps import Limits, RunDeps, TaskDeps
 from popagent_task_runner.tasks.executor import Call, Executor, Finished, Note, StoppedError, TaskFailedError, TaskRun
 from popagent_task_runner.tasks.handlers import handlers
@@ -214,6 +215,7 @@ async def start_runner(
     served = TaskDeps(pool, outbox, Known(), worker, Room(queue_depth))
     answering: Handlers[TaskDeps] = Handlers()
     answering.include(handlers)
+    answering.include(closing_workspaces.handlers)
     if answers:
         await bus.serve(answering, served)
         closing.push_async_callback(bus.stop_serving)

@@ -145,9 +145,14 @@ class PatchWorkspace(Command[WorkspaceView]):
 
 
 class DeleteWorkspace(Command[DeletedView]):
-    """Forget a registration; its folder stays. 409 for the default one, and while something refers to it."""
+    """Forget a registration; its folder stays.
+
+    409 for the default one, and while something refers to it: `sessions`, `tasks`, `schedules` and `messages` beside
+    the error say how much. 503 while the owner of tasks or of schedules cannot be asked.
+    """
 
     subject: ClassVar = "popagent.chat.cmd.workspaces-delete.v1"
+    answer_within_s: ClassVar = 10.0
 
     workspace_id: Id
 

@@ -140,6 +140,7 @@ async def build(service: Service[ChatSettings]) -> None:
     _jobs(service, deps)
     service.pulse.watch(channel_rows.PROBE_WAITING, handing.wake)
     service.run_beside(handing.run(deps), "tasks of posts")
+    service.pulse.every(channel_runs.LOOK_EVERY_S, "tasks of posts", lambda: channel_runs.look_after(deps))
     inbox.keep_pruned(service.pool, service.pulse)
     service.serve(all_handlers(), deps)
 

@@ -12,6 +12,8 @@ from popagent_telemetry import tracing
 from popagent_testing.model_server import ModelServer
 from popagent_testing.servers import NatsServer
 from popagent_testing.suite_bus import ConnectAs, connect_as, shared_suite_nats
+from services.chat.tests import owners as owners_of
+from services.chat.tests.owners import Owners
 from services.chat.tests.running import Chat, Door, start_chat
 
 __all__ = ["connect_as", "shared_suite_nats"]
@@ -88,6 +90,18 @@ async def chat(start: StartChat) -> Chat:
 @pytest.fixture
 async def door(connect_as: ConnectAs) -> Door:
     return Door(await connect_as("gateway"))
+
+
+@pytest.fixture
+async def owners(connect_as: ConnectAs) -> AsyncIterator[Owners]:
+    """Whom chat asks before it deletes a workspace."""
+    runner, scheduler = await connect_as("task-runner"), await connect_as("scheduler")
+    played = Owners(scheduler)
+    await runner.serve(owners_of.task_runner, played)
+    await scheduler.serve(owners_of.scheduler, played)
+    yield played
+    await runner.stop_serving()
+    await scheduler.stop_serving()
 
 
 @pytest.fixture

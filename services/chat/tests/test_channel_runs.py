@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from popagent_bus import Bus
+from popagent_chat.channels.runs import look_after
 from popagent_db.pool import Pool
 from popagent_kit.ids import new_id
 from popagent_proto.chat.channels import (
@@ -297,6 +298,24 @@ async def test_what_a_crash_cut_off_is_made_once_and_followed_even_if_the_post_w
 
     assert len(company.agents.prompts) == 1
     assert len(found) == 2
+
+
+async def test_a_task_of_which_nothing_was_heard_is_asked_for(
+    chat: Chat, door: Door, hire: Callable[[], Company], pool: Pool
+) -> None:
+    await hire()
+    asked, deleted = await post(door, "@researcher one"), await post(door, "@researcher two")
+    await until(door, lambda messages: len(messages) == 4)
+    await door.ask(DeleteTask(task_id=deleted.id))
+    await pool.execute("delete from channel_messages where author_kind <> 'user'")
+    await pool.execute("update channel_messages set run_state = 'running', run_version = 0, run_at = clock_timestamp()")
+
+    await asyncio.gather(look_after(chat.deps), look_after(chat.deps))
+    found = await history(door)
+
+    assert (state_of(found, asked.id), state_of(found, deleted.id)) == ("completed", "failed")
+    assert [each.body.split("\n")[0] for each in found[2:]] == ["I read: one"]
+    assert await pool.fetchval("select count(*) from channel_messages where run_at <= clock_timestamp()") == 0
 
 
 async def tell(bus: Bus, event: TaskStopped | TaskChanged, msg_id: str | None = None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from popagent_chat.workspaces import references
 from popagent_db.pool import Pool
 from popagent_kit.errors import AppError
 from popagent_kit.ids import new_id
@@ -32,9 +33,10 @@ from popagent_proto.chat.workspaces import (
     WorkspaceRow,
     WorkspaceView,
 )
+from services.chat.tests.owners import Owners
 from services.chat.tests.running import Door, Watched, refusal
 
-pytestmark = pytest.mark.usefixtures("chat")
+pytestmark = pytest.mark.usefixtures("chat", "owners")
 
 
 def command(path: str, name: str = "A workspace", command_id: str | None = None) -> RegisterWorkspace:
@@ -315,8 +317,45 @@ async def test_a_workspace_is_kept_while_a_session_works_in_it_archived_or_not(d
     gone = await door.ask(DeleteWorkspace(workspace_id=view.id))
 
     assert (refused.http_status, refused.code, refused.extra["sessions"]) == (409, "workspace_in_use", 1)
-    assert refused.message.startswith("1 session works in this workspace")
+    assert refused.message.startswith("1 session refers to this workspace")
     assert gone.deleted
+
+
+async def test_a_workspace_is_kept_while_tasks_or_schedules_refer_to_it_and_taken_work_in_again(
+    door: Door, root: Path, owners: Owners
+) -> None:
+    view = await registered(door, root, "worked-in")
+    owners.tasks, owners.schedules = 2, 1
+
+    refused = await refusal(door.ask(DeleteWorkspace(workspace_id=view.id)))
+    open_again = not owners.closed
+    owners.tasks = owners.schedules = 0
+    gone = await door.ask(DeleteWorkspace(workspace_id=view.id))
+
+    assert (refused.http_status, refused.code) == (409, "workspace_in_use")
+    assert refused.extra == {"sessions": 0, "tasks": 2, "schedules": 1, "messages": 0}
+    assert refused.message.startswith("2 tasks and 1 schedule refer to this workspace")
+    assert open_again
+    assert gone.deleted
+    assert {owner for owner, _ in owners.closed} == {"tasks", "schedules"}
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_without_the_word_of_those_who_may_refer_to_it_nothing_is_deleted(
+    late: bool, door: Door, root: Path, owners: Owners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = await registered(door, root, f"unknown-{late}")
+    if late:
+        monkeypatch.setattr(references, "USABLE_S", 0.0)
+    else:
+        await owners.scheduler.stop_serving()
+
+    refused = await refusal(door.ask(DeleteWorkspace(workspace_id=view.id)))
+
+    assert refused.http_status == 503
+    assert "Nothing was deleted" in refused.message
+    assert view.id in [row.id for row in (await door.ask(ListWorkspaces())).items]
+    assert not owners.closed
 
 
 @pytest.mark.parametrize("by", ["a session", "a turn"])

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from popagent_bus import Handlers
 from popagent_host import Service, ServiceDefinition, run
 from popagent_kit.errors import UnavailableError
-from popagent_scheduler import handlers, store
+from popagent_scheduler import closing, handlers, store
 from popagent_scheduler.deps import SchedulerDeps
 from popagent_scheduler.handing_over import hand_over
 from popagent_scheduler.planning import plan_due
@@ -59,7 +60,15 @@ async def build(service: Service[SchedulerSettings]) -> None:
             await store.DROP_OLD.run(conn, store.KEPT_RUNS)
 
     service.pulse.every(PRUNE_PERIOD_S, "schedule history", drop_old)
-    service.serve(handlers.handlers, deps)
+    service.serve(all_handlers(), deps)
+
+
+def all_handlers() -> Handlers[SchedulerDeps]:
+    """Return the handlers of every slice."""
+    answering = Handlers[SchedulerDeps]()
+    for part in (handlers, closing):
+        answering.include(part.handlers)
+    return answering
 
 
 SERVICE: Final = ServiceDefinition("scheduler", SchedulerSettings, build)

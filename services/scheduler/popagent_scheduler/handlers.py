@@ -12,6 +12,7 @@ from popagent_kit.clock import now as clock_now
 from popagent_kit.errors import InvalidInputError, KeyUsedError, RevisionConflictError
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.chat.work import CheckWork
+from popagent_proto.common import WorkspaceClosingError
 from popagent_proto.scheduler import (
     MOST_SCHEDULES,
     PREVIEWED,
@@ -65,6 +66,8 @@ async def create_schedule(deps: SchedulerDeps, command: CreateSchedule) -> Sched
         if stored is not None:
             _refuse_another(stored, fields, rule.text, place.workspace_id)
             return stored.view(deps.zone.key)
+        if await store.IS_CLOSED.value(conn, place.workspace_id):
+            raise WorkspaceClosingError
         if await store.COUNT.value(conn) >= MOST_SCHEDULES:
             raise TooManySchedulesError
         now = await store.NOW.value(conn)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from popagent_db.query import Query
 from popagent_proto.scheduler import ScheduleRunView, ScheduleView
 from popagent_proto.task_runner.tasks import TaskSource
+from popagent_rows.closing import is_closed
 
 # Of each schedule; older ones are dropped.
 KEPT_RUNS: Final = 1_000
@@ -70,6 +71,8 @@ LOCK: Final = Query(StoredSchedule, f"{_STORED} where s.id = $1 for update of s"
 # Held while schedules are counted and one is added.
 LOCK_TABLE: Final = Query(None, "lock table schedules in share row exclusive mode")
 COUNT: Final = Query(int, "select count(*) from schedules where source = 'user'")
+COUNT_IN_WORKSPACE: Final = Query(int, "select count(*) from schedules where workspace_id = $1")
+IS_CLOSED: Final = Query(bool, f"select {is_closed('$1::text')}")
 NOW: Final = Query(datetime, "select clock_timestamp()")
 
 INSERT: Final = Query(

@@ -9,6 +9,7 @@ from popagent_host import Service, ServiceDefinition
 from popagent_task_runner.agents import hook_runs
 from popagent_task_runner.agents.parts import agents_of
 from popagent_task_runner.settings import TaskRunnerSettings
+from popagent_task_runner.tasks import closing
 from popagent_task_runner.tasks import handlers as tasks
 from popagent_task_runner.tasks.chat import ChatLimits, WorkChecks
 from popagent_task_runner.tasks.deps import RunDeps, TaskDeps
@@ -36,7 +37,7 @@ async def build(service: Service[TaskRunnerSettings]) -> None:
 def all_handlers() -> Handlers[TaskDeps]:
     """Return the handlers of every slice."""
     handlers = Handlers[TaskDeps]()
-    for part in (tasks, hook_runs):
+    for part in (tasks, closing, hook_runs):
         handlers.include(part.handlers)
     return handlers
 

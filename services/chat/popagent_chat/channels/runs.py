@@ -16,7 +16,7 @@ from popagent_chat.deps import ChatDeps
 from popagent_db.pool import Connection
 from popagent_kit.errors import AppError, ConflictError, NotFoundError
 from popagent_kit.ids import new_id
-from popagent_kit.text import one_line
+from popagent_kit.text import excerpt, one_line
 from popagent_proto.chat.channels import (
     BODY_CHARACTERS,
     GENERAL,
@@ -27,6 +27,7 @@ from popagent_proto.chat.channels import (
 )
 from popagent_proto.matrix import event_consumer
 from popagent_proto.task_runner.tasks import (
+    EVENT_EXCERPT_CHARACTERS,
     CancelTask,
     CreateTask,
     CreateTaskBody,
@@ -36,6 +37,7 @@ from popagent_proto.task_runner.tasks import (
     TaskStateError,
     TaskStopped,
     TaskSummary,
+    TaskView,
 )
 from popagent_rows import inbox
 from popagent_telemetry import redact
@@ -56,6 +58,8 @@ NOTE_CHARACTERS: Final = 300
 TROUBLE: Final[tuple[Kind, ...]] = ("failed", "dead-letter")
 # Of a run that was cancelled before its task was made; every version of the task is higher.
 NO_VERSION: Final = -1
+LOOK_EVERY_S: Final = 30.0
+DELETED: Final = "Its task was deleted."
 
 
 class Handing:
@@ -202,6 +206,35 @@ async def _cancel(deps: ChatDeps, task: TaskSummary) -> None:
         await deps.bus.ask(CancelTask(task_id=task.id))
     except (NotFoundError, TaskStateError) as error:
         log.info("a task that was to be cancelled is over", extra={"task": task.id, "reason": error.message})
+
+
+async def look_after(deps: ChatDeps) -> None:
+    """Ask for tasks of which nothing was heard for minutes: what told of them may be lost."""
+    async with deps.pool.transaction() as conn:
+        silent = await store.TAKE_SILENT.all(conn, AT_ONCE)
+    for message_id in silent:
+        try:
+            task = await deps.bus.ask(GetTask(task_id=message_id, limit=0))
+        except NotFoundError:
+            await _forgotten(deps, message_id)
+        else:
+            await _caught_up(deps, task)
+
+
+async def _caught_up(deps: ChatDeps, task: TaskView) -> None:
+    post = _post_of(task, excerpt(task.output, EVENT_EXCERPT_CHARACTERS) if task.resolution is None else None)
+    async with deps.outbox.transaction() as conn:
+        asked_by = await _follow(conn, deps, task)
+        if post is not None:
+            await _post(conn, deps, task, asked_by, (task.attempt_count, *post))
+
+
+async def _forgotten(deps: ChatDeps, message_id: str) -> None:
+    async with deps.outbox.transaction() as conn:
+        known = await store.MESSAGE.one(conn, message_id)
+        row = await locked_message(conn, known.channel_id, message_id)
+        change = store.SET_RUN.one(conn, row.channel_id, row.id, "failed", DELETED, row.run_version)
+        await told(conn, deps.outbox, change)
 
 
 def _post_of(task: TaskSummary, said: str | None) -> tuple[Kind, str] | None:

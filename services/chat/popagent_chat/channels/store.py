@@ -22,6 +22,8 @@ from popagent_proto.task_runner.tasks import EXCERPT_CHARACTERS
 # There is one key and therefore one reader.
 READER: Final = "user"
 MOST_UNREAD: Final = 1_000
+# A task of which nothing was heard for so long is asked for.
+LOOKED_AFTER_S: Final = 120
 
 
 @dataclass(frozen=True)
@@ -249,7 +251,8 @@ DELETE: Final = Query(
 # $3 state, $4 note, $5 the version of the task; the caller has found that it is newer.
 SET_RUN: Final = Query(
     MessageRow,
-    f"""{_CHANGED} run_state = $3, run_note = $4, run_version = $5, run_at = null
+    f"""{_CHANGED} run_state = $3, run_note = $4, run_version = $5,
+        run_at = clock_timestamp() + interval '{LOOKED_AFTER_S} seconds'
     from numbered
     where m.id = $2
     returning {_of("m")}
@@ -294,6 +297,23 @@ TAKE_WAITING: Final = Query(
         for update skip locked
     )
     returning id, channel_id, seq, thread_id, body, workspace_id, run_agent_id, run_tries
+    """,
+)
+
+# Whoever takes them asks for their tasks; they are asked for again after a while.
+TAKE_SILENT: Final = Query(
+    str,
+    f"""
+    update channel_messages set run_at = clock_timestamp() + interval '{LOOKED_AFTER_S} seconds'
+    where id in (
+        select id
+        from channel_messages
+        where run_state in ('queued', 'running', 'cancelling') and run_at <= clock_timestamp()
+        order by run_at
+        limit $1
+        for update skip locked
+    )
+    returning id
     """,
 )
 

@@ -10,6 +10,7 @@ from popagent_chat.deps import ChatDeps
 from popagent_chat.sessions import store as sessions
 from popagent_chat.workspaces import store
 from popagent_chat.workspaces.candidates import candidates
+from popagent_chat.workspaces.references import as_extra, closed, in_words
 from popagent_db.pool import Connection
 from popagent_kit.errors import (
     ConfigurationError,
@@ -115,27 +116,37 @@ async def patch_workspace(deps: ChatDeps, command: PatchWorkspace) -> WorkspaceV
 
 @handlers.answers(DeleteWorkspace)
 async def delete_workspace(deps: ChatDeps, command: DeleteWorkspace) -> DeletedView:
-    """Forget the registration; who is about to refer to it waits for the lock, and then does not find it."""
-    async with deps.outbox.transaction() as conn:
-        stored = await _locked(conn, command.workspace_id)
-        if stored.is_default:
-            raise DefaultWorkspaceError
-        count = await sessions.COUNT_IN_WORKSPACE.value(conn, stored.id)
-        if count:
-            named = "1 session works" if count == 1 else f"{count} sessions work"
-            raise WorkspaceInUseError(
-                f"{named} in this workspace, archived ones counted. Delete them first.", extra={"sessions": count}
-            )
-        said = await channels.COUNT_IN_WORKSPACE.value(conn, stored.id)
-        if said:
-            named = "1 message refers" if said == 1 else f"{said} messages refer"
-            raise WorkspaceInUseError(
-                f"{named} to this workspace in channels. Delete them first.", extra={"messages": said}
-            )
-        await store.DELETE.run(conn, stored.id)
-        event = WorkspaceDeleted(aggregate_id=stored.id, version=stored.revision + 1, workspace_id=stored.id)
-        await deps.outbox.add(conn, event)
+    """Forget the registration; who is about to refer to it waits for a lock, and then does not find it."""
+    async with deps.pool.acquire() as conn:
+        _deletable(await store.GET.first(conn, command.workspace_id))
+    async with closed(deps.bus, command.workspace_id) as closing:
+        async with deps.outbox.transaction() as conn:
+            stored = _deletable(await store.LOCK.first(conn, command.workspace_id))
+            counts = {
+                "session": await sessions.COUNT_IN_WORKSPACE.value(conn, stored.id),
+                "task": closing.elsewhere.tasks,
+                "schedule": closing.elsewhere.schedules,
+                "message": await channels.COUNT_IN_WORKSPACE.value(conn, stored.id),
+            }
+            if any(counts.values()):
+                raise WorkspaceInUseError(
+                    f"{in_words(counts)} to this workspace, archived and ended ones counted. Delete them first.",
+                    extra=as_extra(counts),
+                )
+            await store.DELETE.run(conn, stored.id)
+            event = WorkspaceDeleted(aggregate_id=stored.id, version=stored.revision + 1, workspace_id=stored.id)
+            await deps.outbox.add(conn, event)
+            closing.elsewhere.check()
+        closing.deleted = True
     return DeletedView(id=stored.id)
+
+
+def _deletable(stored: WorkspaceView | None) -> WorkspaceView:
+    if stored is None:
+        raise WorkspaceNotFoundError
+    if stored.is_default:
+        raise DefaultWorkspaceError
+    return stored
 
 
 @handlers.answers(ListWorkspaceCandidates)

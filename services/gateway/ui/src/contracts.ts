@@ -827,6 +827,10 @@ export interface ModelsView {
   note: string;
 }
 
+/** It takes work again, unless somebody else has closed it too. */
+export interface OpenedView {
+}
+
 /** Changes of a hook. */
 export interface PatchHookBody {
   /** The one you saw last. */
@@ -871,6 +875,11 @@ export interface PostBody {
 /** How far somebody has read. */
 export interface ReadBody {
   seq: number;
+}
+
+/** How much of what a service keeps refers to something, at this moment. */
+export interface ReferencesView {
+  count: number;
 }
 
 /** What a client sends to register a directory that already exists below the workspace root. */

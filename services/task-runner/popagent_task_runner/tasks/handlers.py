@@ -8,6 +8,7 @@ from popagent_bus import Handlers
 from popagent_db.pool import Connection
 from popagent_kit.errors import InvalidInputError, KeyUsedError
 from popagent_proto.chat.sessions import DeletedView
+from popagent_proto.common import WorkspaceClosingError
 from popagent_proto.task_runner.activity import ActivityRecord, TranscriptPage
 from popagent_proto.task_runner.tasks import (
     CancelTask,
@@ -50,6 +51,8 @@ async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
             seen = await store.SEEN.one(conn, command.command_id, workspace_id, to_count)
             if seen.task is not None:
                 return _repeated(command, seen.task)
+            if seen.closed:
+                raise WorkspaceClosingError
             if command.unless_scheduled and (busy := await _earlier(conn, command)) is not None:
                 raise ScheduleBusyError(f"Task {busy} of an earlier time still waits or runs.")
             if to_count and not deps.room.counted(workspace_id, seen.waiting):

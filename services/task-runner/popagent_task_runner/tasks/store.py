@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from popagent_db.query import Query
 from popagent_proto.task_runner.tasks import TaskDetail, TaskSource, TaskSummary
 from popagent_rows import outbox
+from popagent_rows.closing import is_closed
 from popagent_rows.leased import FENCE
 
 SUMMARY: Final = """id, title, shown_state as state, source, workspace_id, workflow, agent_id, model, session_id,
@@ -30,11 +31,12 @@ GET: Final = Query(
 
 
 class Seen(BaseModel):
-    """What a creation must know: the time, the task of this id if there is one, and how many wait."""
+    """What a creation must know: the time, the task of this id, how many wait, and whether the workspace is closed."""
 
     now: datetime
     task: TaskDetail | None
     waiting: int
+    closed: bool
 
 
 # $2 names the workspace, $3 is the most that is counted of it, 0 for nothing.
@@ -42,11 +44,17 @@ SEEN: Final = Query(
     Seen,
     f"""
     select clock_timestamp() as now, (select to_json(x) from ({GET.sql}) x) as task,
-        (select count(*) from (select 1 from tasks where state = 'queued' and workspace_id = $2 limit $3) x) as waiting
+        (select count(*) from (select 1 from tasks where state = 'queued' and workspace_id = $2 limit $3) x) as waiting,
+        {is_closed("$2::text")} as closed
     """,
 )
 
-# A task and the event of it, $17 to $21; no row when the id, or the remediation of this parent, is there already.
+# Conflicts with every change of a row; whoever was kept waiting by it sees what was committed behind it.
+LOCK_TABLE: Final = Query(None, "lock table tasks in share mode")
+COUNT_IN_WORKSPACE: Final = Query(int, "select count(*) from tasks where workspace_id = $1")
+
+# A task and the event of it, $17 to $21; no row when the id, or the remediation of this parent, is there already, nor
+# in a workspace that is closed: a remediation is none of it that is new, for its parent is there.
 INSERT: Final = Query(
     str,
     f"""
@@ -55,7 +63,9 @@ INSERT: Final = Query(
             id, title, prompt, source, workspace_id, workflow, agent_id, model, session_id, schedule_id, remediates,
             concurrency_key, priority, max_attempts, run_at, created_at
         )
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+        select $1, $2, $3, $4, $5, $6::boolean, $7, $8, $9, $10, $11, $12, $13::integer, $14::integer, $15::timestamptz,
+            $16::timestamptz
+        where $11::text is not null or not {is_closed("$5::text")}
         on conflict do nothing
         returning id
     ), told as (

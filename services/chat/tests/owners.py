@@ -1,0 +1,48 @@
+"""Those whom chat asks before it deletes a workspace, played by the test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from popagent_bus import Bus, Handlers
+from popagent_proto.common import OpenedView, ReferencesView
+from popagent_proto.scheduler import CloseToSchedules, OpenToSchedules
+from popagent_proto.task_runner.workspaces import CloseToTasks, OpenToTasks
+
+
+@dataclass
+class Owners:
+    """How much refers to any workspace, and which are closed to whom at the moment."""
+
+    scheduler: Bus
+    tasks: int = 0
+    schedules: int = 0
+    closed: set[tuple[str, str]] = field(default_factory=set)
+
+
+task_runner: Handlers[Owners] = Handlers()
+scheduler: Handlers[Owners] = Handlers()
+
+
+@task_runner.answers(CloseToTasks)
+async def close_to_tasks(owners: Owners, command: CloseToTasks) -> ReferencesView:
+    owners.closed.add(("tasks", command.closed_by))
+    return ReferencesView(count=owners.tasks)
+
+
+@task_runner.answers(OpenToTasks)
+async def open_to_tasks(owners: Owners, command: OpenToTasks) -> OpenedView:
+    owners.closed.discard(("tasks", command.closed_by))
+    return OpenedView()
+
+
+@scheduler.answers(CloseToSchedules)
+async def close_to_schedules(owners: Owners, command: CloseToSchedules) -> ReferencesView:
+    owners.closed.add(("schedules", command.closed_by))
+    return ReferencesView(count=owners.schedules)
+
+
+@scheduler.answers(OpenToSchedules)
+async def open_to_schedules(owners: Owners, command: OpenToSchedules) -> OpenedView:
+    owners.closed.discard(("schedules", command.closed_by))
+    return OpenedView()
