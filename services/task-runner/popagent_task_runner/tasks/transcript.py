@@ -126,6 +126,10 @@ SINCE: Final = Query(
 )
 
 
+# As JSON has it, in a value that PostgreSQL does not store.
+NUL: Final = "\\u0000"
+
+
 class Transcript:
     """Of one attempt; `open` it first, `settle` it before the attempt's end is stored."""
 
@@ -273,8 +277,8 @@ def _arguments(value: Any, limit: int) -> Any:
     except (TypeError, ValueError):  # half characters, for example
         text = repr(value)
         return _clean(text, limit)
-    if len(text) > limit or "\\u0000" in text:
-        return _clean(text, limit)
+    if len(text) > limit or NUL in text:
+        return _clean(text.replace(NUL, ""), limit)
     return json.loads(text.encode())
 
 
