@@ -126,7 +126,7 @@ async def test_a_workspace_is_renamed_and_forgotten_once_no_chat_works_in_it(
     await page.get_by_role("button", name="Actions for Tool shed").click()
     await page.get_by_role("menuitem", name="Forget…").click()
     await page.get_by_role("dialog").get_by_role("button", name="Forget").click()
-    await expect(page.get_by_text("1 session works in this workspace")).to_be_visible()
+    await expect(page.get_by_text("1 session refers to this workspace")).to_be_visible()
     await talk.json("DELETE", f"/api/sessions/{session['id']}")
     await page.get_by_role("button", name="Actions for Tool shed").click()
     await page.get_by_role("menuitem", name="Forget…").click()

@@ -166,7 +166,7 @@ function RuleField({ form, value, rule }: { form: Form; value: string; rule: Ret
           </button>
         ))}
       </div>
-      <Preview of={rule} hasRule={value.trim() !== ""} />
+      {form.wrong.cron === undefined && <Preview of={rule} hasRule={value.trim() !== ""} />}
     </Row>
   );
 }

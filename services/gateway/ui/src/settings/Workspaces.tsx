@@ -1,5 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
+import { useLocation } from "wouter";
 import { ApiError, api, sentence } from "../api/client";
 import { client, workspacesQuery } from "../app/queries";
 import type { WorkspaceCandidates, WorkspaceRow, WorkspaceView } from "../contracts";
@@ -58,6 +59,7 @@ export function Workspaces() {
 
 function Workspace({ workspace }: { workspace: WorkspaceRow }) {
   const [asking, setAsking] = useState<"rename" | "chats" | "forget" | null>(null);
+  const [, navigate] = useLocation();
   const deletion = useDeletion(workspace.id);
   return (
     <li>
@@ -86,6 +88,7 @@ function Workspace({ workspace }: { workspace: WorkspaceRow }) {
         label={`Actions for ${workspace.name}`}
         className="btn plain dense square"
         items={[
+          { label: "See its tasks", icon: "tasks", onSelect: () => navigate(`/tasks?workspace=${workspace.id}`) },
           { label: "Rename…", icon: "pen", onSelect: () => setAsking("rename") },
           { label: "Delete all chats…", icon: "trash", danger: true, onSelect: () => setAsking("chats") },
           ...(workspace.isDefault

@@ -1,7 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
-import { type FormEvent, useId, useState } from "react";
+import { type SyntheticEvent, useId, useState } from "react";
 import { sentence } from "../api/client";
-import { useCommands } from "../app/commands";
 import { Dialog } from "../ui/Dialog";
 import { say } from "../ui/toasts";
 import { visible } from "../ui/visible";
@@ -24,11 +23,10 @@ export function Resolve({ task, onClose }: { task: { id: string; title: string }
   const length = [...evidence].length;
   const isTooLong = length > EVIDENCE_CHARACTERS;
   const canSend = evidence.trim() !== "" && !isTooLong && !resolve.isPending;
-  const submit = (event?: FormEvent) => {
-    event?.preventDefault();
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
     if (canSend) resolve.mutate();
   };
-  useCommands([{ id: "resolve task", title: "Resolve", group: "Do", inPalette: false, keys: "mod+enter", run: submit }]);
   return (
     <Dialog label="Resolve" onClose={onClose}>
       <form onSubmit={submit}>
@@ -46,6 +44,7 @@ export function Resolve({ task, onClose }: { task: { id: string; title: string }
             aria-invalid={isTooLong || resolve.isError}
             aria-describedby={`${id}-error`}
             onChange={(event) => setEvidence(event.target.value)}
+            onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && submit(event)}
           />
           <p className="error" role="alert" id={`${id}-error`}>
             {isTooLong ? `${plural(length, "character")}; at most ${EVIDENCE_CHARACTERS.toLocaleString()} fit.` : resolve.error && sentence(resolve.error)}

@@ -2,7 +2,7 @@ import { Link } from "wouter";
 import { StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import type { TaskDetail } from "./queries";
-import { glyphOf, isInterrupted, mayResolve, stateWord, until, whyOf } from "./words";
+import { again, glyphOf, isInterrupted, mayResolve, stateWord, whyOf } from "./words";
 
 /** Where a task stands that is not simply done or at work: why, what follows, and what a person can do. */
 export function Standing({ task, now, onResolve, onAgain }: { task: TaskDetail; now: number; onResolve: () => void; onAgain: () => void }) {
@@ -22,7 +22,7 @@ export function Standing({ task, now, onResolve, onAgain }: { task: TaskDetail; 
       <div className="remark">
         <StateGlyph state="queued" />
         <div className="grow">
-          <p>{task.lastErrorClass === null ? "It waits for a place." : `It is tried again ${until(task.nextAttemptAt, now)}.`}</p>
+          <p>{task.lastErrorClass === null ? "It waits for a place." : again(task, now)}</p>
           {task.lastErrorClass !== null && <p className="dim">Attempt {task.attemptCount} ended: {visible(whyOf(task))}</p>}
         </div>
       </div>

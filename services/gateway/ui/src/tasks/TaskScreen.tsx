@@ -1,7 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { Link, useLocation } from "wouter";
-import { ApiError } from "../api/client";
 import { useCommands } from "../app/commands";
 import { Prose } from "../chat/Prose";
 import { useStick } from "../chat/useStick";
@@ -14,7 +13,7 @@ import { WIDE, useMedia } from "../ui/media";
 import { useNow } from "../ui/useNow";
 import { useTitle } from "../ui/useTitle";
 import { visible } from "../ui/visible";
-import { duration, exactly } from "../ui/words";
+import { duration, exactly, when } from "../ui/words";
 import { Facts } from "./Facts";
 import { Standing } from "./Standing";
 import { Transcript } from "./Transcript";
@@ -25,9 +24,9 @@ import { chipOf, isOver, mayResolve, stateWord } from "./words";
 /** One task: what it was told, what it did, what came of it, and what can be done with it. */
 export function TaskScreen({ id }: { id: string }) {
   const task = useQuery(taskQuery(id));
-  const isGone = task.error instanceof ApiError && task.error.status === 404;
+  const isGone = task.data === null;
   useTitle(task.data?.title ?? "Task");
-  if (task.data && !isGone) return <Shown task={task.data} />;
+  if (task.data) return <Shown task={task.data} />;
   return (
     <main className="main tasks">
       <header className="bar">
@@ -92,7 +91,13 @@ function Shown({ task }: { task: TaskDetail }) {
           {isActive && (
             <button type="button" className="btn" disabled={task.state === "cancelling"} onClick={() => ask("cancel")}>
               <StopIcon />
-              {task.state === "cancelling" ? "Cancelling…" : "Cancel task"}
+              {task.state === "cancelling" ? (
+                "Cancelling…"
+              ) : (
+                <span>
+                  Cancel<span className="not-phone"> task</span>
+                </span>
+              )}
             </button>
           )}
           <Menu
@@ -149,7 +154,7 @@ function Result({ task }: { task: TaskDetail }) {
       <p className="stamp">
         <StateGlyph state="completed" />
         <b>Done</b>
-        {task.endedAt && <time dateTime={task.endedAt}>{exactly(task.endedAt)}</time>}
+        {task.endedAt && <time dateTime={task.endedAt} title={exactly(task.endedAt)}>{when(task.endedAt)}</time>}
         {took !== null && took >= 0 && <span>{duration(took)}</span>}
         <CopyButton text={task.output} label="Copy the result" />
       </p>

@@ -7,7 +7,7 @@ import { attempt } from "../ui/attempt";
 import { plural } from "../ui/words";
 import { Work } from "./Work";
 import { type TaskDetail, readOlder, transcriptQuery } from "./queries";
-import { attemptsOf, withoutEnd, withoutOutput } from "./transcript";
+import { attemptsOf, withoutEcho, withoutEnd, withoutOutput } from "./transcript";
 import { isOver } from "./words";
 
 // Between the events that tell of a state, what an agent says is looked for so often while the page is in view.
@@ -47,7 +47,7 @@ export function Transcript({ task }: { task: TaskDetail }) {
               return (
                 <Work
                   key={work.attempt}
-                  work={!isLast || isRunning ? work : task.output ? withoutOutput(work, task.output) : withoutEnd(work, task.lastError)}
+                  work={isLast && isRunning ? work : !isLast ? withoutEcho(work) : task.output ? withoutOutput(work, task.output) : withoutEnd(work, task.lastError)}
                   lead={task.agentId ?? ORCHESTRATOR}
                   isLive={isLast && isRunning}
                   isOpenAtFirst={isLast && task.state !== "completed"}

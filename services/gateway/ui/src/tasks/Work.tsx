@@ -10,6 +10,7 @@ import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import { clock, plural } from "../ui/words";
+import { endingOf } from "./words";
 import { type AttemptWork, type Item, type Stretch, newest } from "./transcript";
 
 // So many of what was said and done are shown at once; what came before opens.
@@ -42,7 +43,7 @@ export function Work({ work, lead, isLive, isOpenAtFirst, name }: { work: Attemp
           </button>
         )}
         {isOpen && stretches.map((stretch) => <Told key={stretch.key} stretch={stretch} lead={lead} isLive={isLive} />)}
-        {isOpen && stretches.length === 0 && <p className="small faint">{isLive ? "It has not said or done anything yet." : "Nothing of it is kept."}</p>}
+        {isOpen && stretches.length === 0 && <p className="small faint">{isLive ? "It has not said or done anything yet." : "Nothing else was said or done."}</p>}
       </div>
     </section>
   );
@@ -82,7 +83,7 @@ const One = memo(
       return (
         <div className="event">
           <span className="dot">
-            <Icon name="right" />
+            <Icon name="tasks" />
           </span>
           <p className="small dim told">{visible(item.text)}</p>
         </div>
@@ -124,7 +125,7 @@ function Runner({ item }: { item: Item }) {
   return (
     <p className="task-runner small">
       <StateGlyph state="failed" />
-      <span>{visible(item.text)}</span>
+      <span>{visible(endingOf(item.text))}</span>
       <time className="xs faint" dateTime={item.at}>
         {clock(item.at)}
       </time>

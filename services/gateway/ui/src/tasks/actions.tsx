@@ -52,7 +52,9 @@ export function useActions(task: TaskSummary | TaskDetail, onDeleted: () => void
 
 /** The same once more, as a new task that can be changed before it is given. */
 async function giveAgain({ id }: { id: string }): Promise<void> {
-  const { prompt, workspaceId, agentId, model, priority } = await client.fetchQuery(taskQuery(id));
+  const task = await client.fetchQuery(taskQuery(id));
+  if (!task) throw new Error("This task is gone.");
+  const { prompt, workspaceId, agentId, model, priority } = task;
   const places = { prompt, workspaceId: await unlessDefault(workspaceId), agentId: agentId ?? "", model: model ?? "", priority: String(priority) };
   setDraft(NEW, () => Object.entries(places).reduce((draft, [field, value]) => put(draft, field as keyof typeof places, value, BLANK), {}));
 }

@@ -86,7 +86,9 @@ describe("a list of tasks", () => {
     expect(needs && ids(needs)).toEqual(["1"]);
     expect(ids(client.getQueryData(tasksQuery(QUEUED).queryKey) ?? list(null))).toEqual([]);
 
+    client.setQueryData(["tasks", "one", "1"], task("1"));
     dropTask(client, "1");
+    expect(client.getQueryData(["tasks", "one", "1"])).toBeNull();
     expect(ids(client.getQueryData(tasksQuery(of(NEEDS)).queryKey) ?? list(null))).toEqual([]);
   });
 });

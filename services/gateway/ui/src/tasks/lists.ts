@@ -84,15 +84,11 @@ function everyList(client: QueryClient, change: (data: InfiniteData<TaskList>, f
   }
 }
 
-function readAgain(client: QueryClient, id: string): void {
-  void client.invalidateQueries({ queryKey: [TASKS, "one", id] });
-  void client.invalidateQueries({ queryKey: [TASKS, "said", id] });
-}
-
 /** Put a task where it belongs now in every list, and read it again where it is open. */
 export function noteTask(client: QueryClient, task: TaskSummary): void {
   everyList(client, (data, filter) => withTask(data, filter, task));
-  readAgain(client, task.id);
+  void client.invalidateQueries({ queryKey: [TASKS, "one", task.id] });
+  void client.invalidateQueries({ queryKey: [TASKS, "said", task.id] });
 }
 
 export function dropTask(client: QueryClient, id: string): void {
@@ -100,5 +96,6 @@ export function dropTask(client: QueryClient, id: string): void {
     ...data,
     pages: data.pages.map((page) => ({ ...page, items: page.items.filter((each) => each.id !== id) })),
   }));
-  readAgain(client, id);
+  // Where it is open it is gone, without asking for what is not there.
+  client.setQueryData([TASKS, "one", id], (known: unknown) => (known === undefined ? undefined : null));
 }

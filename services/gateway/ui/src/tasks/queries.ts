@@ -1,5 +1,5 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, query, request } from "../api/client";
+import { ApiError, api, query, request } from "../api/client";
 import { client } from "../app/queries";
 import type { CreateTaskBody, TaskSummary, TaskView, TranscriptPage } from "../contracts";
 import { TASKS, noteTask } from "./lists";
@@ -8,10 +8,18 @@ import { type Transcript, withNewer, withOlder } from "./transcript";
 /** The records are read apart, by what was written since. */
 export type TaskDetail = Omit<TaskView, "activity" | "previousCursor" | "revision">;
 
+/** Null when there is no such task, or none any more. */
 export const taskQuery = (id: string) =>
   queryOptions({
     queryKey: [TASKS, "one", id],
-    queryFn: ({ signal }) => api.get<TaskView>(`/api/tasks/${encodeURIComponent(id)}?limit=0`, signal) as Promise<TaskDetail>,
+    queryFn: async ({ signal }): Promise<TaskDetail | null> => {
+      try {
+        return await api.get<TaskView>(`/api/tasks/${encodeURIComponent(id)}?limit=0`, signal);
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) return null;
+        throw error;
+      }
+    },
   });
 
 const transcriptKey = (id: string) => [TASKS, "said", id];
@@ -20,7 +28,10 @@ async function read(id: string, range: { before?: number; after?: number }, sign
   return api.get<TranscriptPage>(`/api/tasks/${encodeURIComponent(id)}/transcript${query(range)}`, signal);
 }
 
-/** Asks for what is new until nothing is: a page holds what was written longest ago. */
+// A page is cut by its size too; one with fewer records than this was not.
+const SMALL_PAGE = 16;
+
+/** Asks for what is new until that is all: a page holds what was written longest ago. */
 export const transcriptQuery = (id: string) =>
   queryOptions({
     queryKey: transcriptKey(id),
@@ -33,7 +44,7 @@ export const transcriptQuery = (id: string) =>
       for (;;) {
         const page = await read(id, { after: known.revision }, signal);
         known = withNewer(known, page);
-        if (page.records.length === 0) return known;
+        if (page.records.length < SMALL_PAGE) return known;
       }
     },
     structuralSharing: false,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ActivityCall, ActivityRecord } from "../contracts";
-import { type Transcript, attemptsOf, newest, withNewer, withOlder, withoutEnd, withoutOutput } from "./transcript";
+import { type Transcript, attemptsOf, newest, withNewer, withOlder, withoutEcho, withoutEnd, withoutOutput } from "./transcript";
 
 function record(seq: number, fields: Partial<ActivityRecord> = {}): ActivityRecord {
   return { kind: "text", agentId: "lead", step: 1, text: "", finishReason: null, calls: [], seq, revision: seq, attempt: 1, at: "2026-05-01T10:00:00Z", ...fields };
@@ -61,6 +61,21 @@ describe("a transcript", () => {
     ]);
   });
 
+  it("tells what several do at the same time of each by itself", () => {
+    const at = (seq: number, agentId: string, text: string) => record(seq, { agentId, text });
+    const records = [
+      record(1, { kind: "step-start" }),
+      at(2, "lead", "I ask two."),
+      at(3, "researcher", "I read"),
+      at(4, "reviewer", "I add"),
+      at(5, "researcher", " on."),
+      record(6, { step: 2, text: "Both are done." }),
+      at(7, "reviewer", "Once more."),
+    ];
+
+    expect(told(records)).toEqual(["1 lead I ask two.", "1 researcher I read on.", "1 reviewer I add", "1 lead Both are done.", "1 reviewer Once more."]);
+  });
+
   it("puts what is new over what is known: a record that grew stays in its place", () => {
     const known: Transcript = { records: [record(1, { text: "a", revision: 1 }), record(2, { revision: 2 })], previousCursor: 1, revision: 2 };
     const page = { taskId: "t", records: [record(1, { text: "ab", revision: 3 }), record(3, { revision: 4 })], previousCursor: null, revision: 4 };
@@ -96,6 +111,14 @@ describe("a transcript", () => {
     const items = (error: string) => withoutEnd(work, error).stretches.flatMap((each) => each.items.map((item) => (item.kind === "call" ? "" : item.text)));
     expect(items("Too large.")).toEqual(["I begin."]);
     expect(items("Something else.")).toEqual(["I begin.", "Too large."]);
+  });
+
+  it("leaves to the runner what it says again of how an attempt ended", () => {
+    const end = record(2, { kind: "status", agentId: null, step: 0, text: "Attempt 1 ended (provider). Away." });
+    const work = (text: string) => attemptsOf([record(1, { text }), end])[0];
+    const count = (text: string) => withoutEcho(work(text) ?? { attempt: 1, at: "", stretches: [], steps: 0, calls: 0 }).stretches.length;
+
+    expect([count("Away."), count("I looked.")]).toEqual([1, 2]);
   });
 
   it("shows the newest and says how many come before", () => {

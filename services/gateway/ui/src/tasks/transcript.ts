@@ -54,6 +54,8 @@ class Reading {
   private readonly calls = new Map<string, { kind: "call"; key: string; call: ActivityCall }>();
   private readonly texts = new Map<string, { kind: "text"; key: string; text: string }>();
   private readonly steps = new Set<string>();
+  /** Who carries it out: the others are asked, perhaps several at once. */
+  private lead: string | null = null;
 
   constructor(attempt: number, at: string) {
     this.work = { attempt, at, stretches: [], steps: 0, calls: 0 };
@@ -62,7 +64,10 @@ class Reading {
   take(record: ActivityRecord): void {
     const { kind, agentId, text } = record;
     const step = `${agentId}/${record.step}`;
-    if (kind === "step-start" || kind === "step") this.steps.add(step);
+    if (kind === "step-start" || kind === "step") {
+      this.steps.add(step);
+      this.lead = agentId;
+    }
     if (kind === "text" || (kind === "step" && !this.texts.has(step))) this.say(record, step, text);
     for (const call of record.calls) this.call(record, call);
     if (kind === "status") this.put(record, { kind: "status", key: `s${record.seq}`, text, at: record.at });
@@ -73,7 +78,7 @@ class Reading {
   /** A text that was too long for a record goes on in the next. */
   private say(record: ActivityRecord, step: string, text: string): void {
     if (!text.trim()) return;
-    const last = this.work.stretches.at(-1)?.items.at(-1);
+    const last = this.open(record.agentId)?.items.at(-1);
     const open = this.texts.get(step);
     if (open && open === last) {
       open.text += text;
@@ -95,9 +100,17 @@ class Reading {
     this.put(record, item);
   }
 
+  /** The stretch that goes on: what several do at the same time is told of each by itself. */
+  private open(agentId: string | null): Stretch | undefined {
+    const { stretches } = this.work;
+    const since = stretches.findLastIndex((each) => each.agentId === null || each.agentId === this.lead);
+    const isAsked = agentId !== null && agentId !== this.lead;
+    return isAsked ? stretches.slice(since + 1).find((each) => each.agentId === agentId) : stretches.slice(-1).find((each) => each.agentId === agentId);
+  }
+
   private put({ agentId, seq, at }: ActivityRecord, item: Item): void {
-    const last = this.work.stretches.at(-1);
-    if (last?.agentId === agentId) last.items.push(item);
+    const open = this.open(agentId);
+    if (open) open.items.push(item);
     else this.work.stretches.push({ key: `r${seq}`, agentId, at, items: [item] });
   }
 }
@@ -128,6 +141,16 @@ export function withoutEnd(work: AttemptWork, error: string | null): AttemptWork
   let stretches = work.stretches;
   if (stretches.at(-1)?.agentId === null) stretches = stretches.slice(0, -1);
   return error ? withoutOutput({ ...work, stretches }, error) : { ...work, stretches };
+}
+
+/** Without an agent's last words where the runner says them again. */
+export function withoutEcho(work: AttemptWork): AttemptWork {
+  const end = work.stretches.at(-1);
+  const said = end?.agentId === null && end.items[0]?.kind === "status" ? end.items[0].text : null;
+  const before = { ...work, stretches: work.stretches.slice(0, -1) };
+  const last = before.stretches.at(-1)?.items.at(-1);
+  if (!end || said === null || last?.kind !== "text" || !said.includes(last.text.trim())) return work;
+  return { ...work, stretches: [...withoutOutput(before, last.text).stretches, end] };
 }
 
 /** The newest `most` items, and how many come before them. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { TaskSummary } from "../contracts";
 import { ApiError } from "../api/client";
 import { BLANK, bodyOf, errors, refusedBy } from "./form";
-import { glyphOf, lineOf, plainly, stateWord, timeOf, until, whyOf } from "./words";
+import { endingOf, glyphOf, lineOf, plainly, stateWord, timeOf, until, whyOf } from "./words";
 
 const NOW = Date.parse("2026-05-01T12:00:00Z");
 
@@ -15,6 +15,11 @@ describe("a task in words", () => {
     expect(whyOf({ lastErrorClass: "provider", lastError: "No header within 60 s." })).toBe("The model's server failed: No header within 60 s.");
     expect(whyOf({ lastErrorClass: "restart", lastError: null })).toBe("popagent was restarted.");
     expect(whyOf({ lastErrorClass: "unknown", lastError: "Boom" })).toBe("Boom");
+  });
+
+  it("reads the class in the runner's sentence, and leaves any other as it is", () => {
+    expect(endingOf("Attempt 2 ended (runner-lost). Gone.")).toBe("Attempt 2 ended. The process that ran it was gone: Gone.");
+    expect(endingOf("Attempt 2 ended (of-another-kind). Gone.")).toBe("Attempt 2 ended (of-another-kind). Gone.");
   });
 
   it("tells what waits for its first place from what is tried again", () => {

@@ -85,7 +85,7 @@ export function lineOf(task: TaskSummary, now: number): string {
   switch (task.state) {
     case "queued":
       if (task.lastErrorClass === null) return "Waits for a place";
-      return `Tried again ${until(task.nextAttemptAt, now)}. ${whyOf(task)}`;
+      return `${again(task, now)} ${whyOf(task)}`;
     case "running":
       return task.attemptCount > 1 && task.lastErrorClass ? `Attempt ${task.attemptCount}, after: ${whyOf(task)}` : "";
     case "cancelling":
@@ -108,6 +108,18 @@ export function plainly(markdown: string): string {
     .replace(/\s*\|\s*/g, " ")
     .replace(/\s+/g, " ")
     .trim();
+}
+
+/** The runner's sentence about the end of an attempt, its class in words. */
+export function endingOf(sentence: string): string {
+  const [, attempt, cause = "", said = ""] = /^(Attempt \d+ ended) \(([a-z-]+)\)\.\s*(.*)$/s.exec(sentence) ?? [];
+  return attempt && cause in CAUSES ? `${attempt}. ${whyOf({ lastErrorClass: cause as ErrorClass, lastError: said })}` : sentence;
+}
+
+/** When a task that failed for a passing reason is tried again. */
+export function again(task: Pick<TaskSummary, "nextAttemptAt">, now: number): string {
+  const when = until(task.nextAttemptAt, now);
+  return `Tried again ${when === "next" ? "when a place is free" : when}.`;
 }
 
 /** next, in 40 s, in 3 min: when something is due. */
