@@ -128,10 +128,6 @@ SINCE: Final = Query(
 )
 
 
-# As JSON has it, in a value that PostgreSQL does not store.
-NUL: Final = "\\u0000"
-
-
 class Transcript:
     """Of one attempt; `open` it first, `settle` it before the attempt's end is stored."""
 
