@@ -79,7 +79,7 @@ class Tasks(RuleBasedStateMachine):
 
     async def open(self) -> Pool:
         pool = await open_pool(self.dsn, application_name="machine", max_size=2)
-        await pool.execute("truncate tasks, task_activity, task_intents, runners, outbox")
+        await pool.execute("truncate hook_runs, tasks, task_activity, task_intents, runners, outbox")
         return pool
 
     def teardown(self) -> None:
