@@ -81,7 +81,6 @@ async def until(there: HookDoor, count: int) -> list[dict[str, Any]]:
 async def test_a_lost_runner_has_its_end_told_by_whoever_ended_it_and_only_what_is_stored_is_told(
     start: Start, door: Door, hooks: TaskHooks, there: HookDoor, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observing, "COMMIT_S", 0.2)
     runner = await start(observe=hooks.heard, slots=1)
     await pool.execute(
         """
@@ -98,6 +97,7 @@ async def test_a_lost_runner_has_its_end_told_by_whoever_ended_it_and_only_what_
     runner.worker.wake()
     await door.until("lost", "completed")
     told = await until(there, 3)
+    monkeypatch.setattr(observing, "COMMIT_S", 0.2)
 
     told_events = [event for _, event in door.told("lost")]
     stored = TaskStopped.model_validate(next(each for each in told_events if each.get("outcome") == "completed"))
