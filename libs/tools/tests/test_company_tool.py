@@ -128,7 +128,7 @@ async def test_it_tells_of_everything_that_there_is(tmp_path: Path) -> None:
         tasks=[
             task("t1", "completed", excerpt="Seven herons."),
             task("t2", "failed", last_error_class="timeout", last_error="It took too long."),
-            task("t3", "running"),
+            task("t3", "running", started_at=now()),
             task("t4", "running", started_at=NOW - 99 * HOUR),
             task("t5", "cancelling", interrupted_at=NOW),
             task("t6", "dead-letter", ended_at=NOW - 400 * HOUR),

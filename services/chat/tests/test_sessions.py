@@ -226,7 +226,7 @@ async def rows_of(pool: Pool, session: str) -> dict[str, int]:
     tables = await pool.fetch(
         "select table_name, column_name from information_schema.columns where table_schema = 'chat' "
         "and column_name in ('thread_id', 'session_id') union values ('sessions', 'id'), ('threads', 'id') "
-        "except values ('delegations', 'thread_id')"  # a thread of its own
+        "except values ('delegations', 'thread_id'), ('channel_messages', 'thread_id')"  # threads of another kind
     )
     return {
         f"{name}.{column}": await pool.fetchval(f"select count(*) from {name} where {column} = $1", session)
