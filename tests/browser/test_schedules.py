@@ -28,8 +28,13 @@ ELSEWHERE: Final = "Asia/Tokyo"
 
 @pytest_asyncio.fixture(loop_scope="session", autouse=True)
 async def none_left(talk: Talk) -> AsyncIterator[None]:
-    """Delete what a test leaves behind: others share the suite."""
+    """Delete what a test leaves behind, and what it finds: others share the suite."""
+    await _delete_all(talk)
     yield
+    await _delete_all(talk)
+
+
+async def _delete_all(talk: Talk) -> None:
     for schedule in await stored(talk):
         await talk.json("DELETE", f"/api/schedules/{schedule['id']}")
     while items := (await talk.json("GET", "/api/tasks"))["items"]:

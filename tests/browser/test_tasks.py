@@ -27,9 +27,14 @@ ENDED_MS: Final = 30_000
 
 @pytest_asyncio.fixture(loop_scope="session", autouse=True)
 async def none_left(suite: Suite, talk: Talk) -> AsyncIterator[None]:
-    """Delete every task that a test leaves behind: others share the suite."""
+    """Delete every task that a test leaves behind, and what it finds: others share the suite."""
+    await _delete_all(talk)
     yield
     suite.model.reset()
+    await _delete_all(talk)
+
+
+async def _delete_all(talk: Talk) -> None:
     while items := (await talk.json("GET", "/api/tasks"))["items"]:
         for task in items:
             # One that still waits or runs is refused, and looked at again when it has ended.
