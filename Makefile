@@ -33,7 +33,7 @@ setup: $(VENV)/.run page weights ## Install what popagent needs into .venv, buil
 up: setup ## Run everything in the foreground; Ctrl-C stops all of it
 	@exec $(PY) -m popagent_local up --with-parent $$PPID
 
-test: lint types contracts-check ui-dev ui ui-test chromium ## Prove the product: lint, types, contracts, tests (under 12 minutes)
+test: lint types contracts-check ui-dev ui ui-test chromium ## Prove the product: lint, types, contracts, tests (about 13 minutes on two cores)
 	@$(VENV)/bin/pytest -m "not full" $(PYTEST_ARGS)
 
 test-full: lint types contracts-check ui-dev ui ui-test chromium ## The same, with chaos in full, the real model and the official clients
