@@ -13,6 +13,8 @@ from popagent_proto.common import CLOSED_S
 
 # Who holds rows of the table that long is no reason to hold up everybody else.
 LOCK_TIMEOUT: Final = "2s"
+BUSY: Final = "Too much is being stored at this moment."
+RETRY_AFTER_S: Final = 5.0
 
 CLOSE: Final = Query(
     None,
@@ -42,13 +44,13 @@ async def close(pool: Pool, workspace_id: str, closed_by: str, *, lock: Query[No
     Raises:
         UnavailableError: Somebody is storing rows for so long that nobody can be kept waiting.
     """
-    try:
-        async with pool.transaction() as conn:
-            await conn.execute(f"set local lock_timeout = '{LOCK_TIMEOUT}'")
+    async with pool.transaction() as conn:
+        await conn.execute(f"set local lock_timeout = '{LOCK_TIMEOUT}'")
+        try:
             await lock.run(conn)
-            await CLOSE.run(conn, workspace_id, closed_by, CLOSED_S)
-    except asyncpg.LockNotAvailableError as error:
-        raise UnavailableError("too much is being stored at this moment", retry_after_s=5) from error
+        except asyncpg.LockNotAvailableError as error:
+            raise UnavailableError(BUSY, retry_after_s=RETRY_AFTER_S) from error
+        await CLOSE.run(conn, workspace_id, closed_by, CLOSED_S)
     async with pool.acquire() as conn:
         return await count.value(conn, workspace_id)
 

@@ -97,5 +97,5 @@ async def test_who_stores_for_long_keeps_nobody_waiting(chat: Door, pool: Pool, 
         await conn.execute("lock table tasks in row exclusive mode")
         refused = await refusal(chat.ask(close()))
 
-    assert refused.http_status == 503
+    assert (refused.http_status, refused.message) == (503, "Too much is being stored at this moment.")
     assert (await chat.ask(close())).count == 0
