@@ -26,6 +26,8 @@ from popagent_local.nats import find_binary
 from popagent_local.ports import free_port
 from popagent_local.programs import SERVICE_STOP_S, STOP_MARGIN_S
 from popagent_proto.matrix import SERVICES
+from popagent_scheduler.settings import SchedulerSettings
+from popagent_task_runner.settings import TaskRunnerSettings
 from popagent_testing.model_process import ModelProcess
 from popagent_testing.servers import PostgresServer
 from popagent_web.settings import SearchSettings
@@ -76,24 +78,37 @@ def test_a_model_may_be_named_or_left_to_the_page(given: dict[str, str]) -> None
     assert ModelEndpointSettings.load(environ=chat | {STARTED_BY_UP: "1"}).model_url == given.get("POPAGENT_MODEL_URL")
 
 
+@pytest.mark.parametrize(("service", "settings_of"), [("chat", ChatSettings), ("task-runner", TaskRunnerSettings)])
 @pytest.mark.parametrize(
     "given", [{}, {"POPAGENT_HOOK_FOLDER": "/srv/hooks", "POPAGENT_HOOK_ORIGINS": "https://a.example"}]
 )
-def test_where_hooks_may_be_is_named_in_the_env_file(given: dict[str, str]) -> None:
+def test_where_hooks_may_be_is_named_in_the_env_file_for_all_that_runs_agents(
+    given: dict[str, str], service: str, settings_of: type[ChatSettings | TaskRunnerSettings]
+) -> None:
     done = compose("config", "--format", "json", **GIVEN, **given)
 
-    chat = json.loads(done.stdout)["services"]["chat"]["environment"]
-    settings = ChatSettings.for_service("chat").load(environ=chat | {STARTED_BY_UP: new_id()})
+    environment = json.loads(done.stdout)["services"][service]["environment"]
+    settings = settings_of.for_service(service).load(environ=environment | {STARTED_BY_UP: new_id()})
     folder = given.get("POPAGENT_HOOK_FOLDER")
     assert settings.hook_folder == (Path(folder) if folder else None)
     assert settings.hook_origins == given.get("POPAGENT_HOOK_ORIGINS", "")
 
 
+@pytest.mark.parametrize("given", [{}, {"POPAGENT_TIMEZONE": "Asia/Tokyo"}])
+def test_the_zone_of_schedules_is_named_in_the_env_file(given: dict[str, str]) -> None:
+    done = compose("config", "--format", "json", **GIVEN, **given)
+
+    environment = json.loads(done.stdout)["services"]["scheduler"]["environment"]
+    settings = SchedulerSettings.for_service("scheduler").load(environ=environment | {STARTED_BY_UP: new_id()})
+    assert settings.timezone == given.get("POPAGENT_TIMEZONE", "")
+
+
+@pytest.mark.parametrize("service", ["chat", "task-runner"])
 @pytest.mark.parametrize("given", [{}, {"SEARXNG_URL": "https://search.example"}])
-def test_chat_asks_the_search_of_the_file_or_the_one_of_the_env_file(given: dict[str, str]) -> None:
+def test_agents_ask_the_search_of_the_file_or_the_one_of_the_env_file(given: dict[str, str], service: str) -> None:
     services = json.loads(compose("config", "--format", "json", **GIVEN, **given).stdout)["services"]
 
-    settings = SearchSettings.load(environ=services["chat"]["environment"] | {STARTED_BY_UP: new_id()})
+    settings = SearchSettings.load(environ=services[service]["environment"] | {STARTED_BY_UP: new_id()})
     [port] = services["searxng"]["ports"]
     assert settings.is_given
     assert settings.url == given.get("SEARXNG_URL", f"http://127.0.0.1:{port['published']}")
