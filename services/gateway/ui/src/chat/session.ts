@@ -9,6 +9,7 @@ import { Drawn } from "./drawn";
 import { rendererIfSoon } from "./loadMarkdown";
 import type { Message } from "./messages";
 import { Pages } from "./pages";
+import { Pauses } from "./pauses";
 import { CutError, type TurnChoice, transport } from "./transport";
 
 const NOT_SENT = "popagent could not be reached. Nothing was sent.";
@@ -64,7 +65,7 @@ export class ChatSession {
   private loadedAs: SessionSummary | null = null;
   /** Rises when a turn begins to be read here: what was asked for before that is older than what is shown. */
   private epoch = 0;
-  private readonly waiting = new Set<() => void>();
+  private readonly pauses = new Pauses();
   /** Nothing of it is stored yet. */
   private isUnstored: boolean;
 
@@ -300,7 +301,7 @@ export class ChatSession {
   private async lookAgain(): Promise<"stored" | "missing" | "locked"> {
     for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
       this.set({ isCut: true });
-      await this.pause(wait);
+      await this.pauses.wait(wait);
       try {
         await this.reload();
         this.set({ isCut: false });
@@ -326,7 +327,7 @@ export class ChatSession {
         if (!cut && (!refusal || refusal.status === 404)) break;
         this.set({ isCut: true });
         if (performance.now() - startedAt > LONGEST_WAIT_MS) wait = FIRST_WAIT_MS;
-        await this.pause(wait);
+        await this.pauses.wait(wait);
         wait = Math.min(wait * 2, LONGEST_WAIT_MS);
       }
     } finally {
@@ -352,25 +353,6 @@ export class ChatSession {
     if (found === "stored" && this.state.summary?.runningTurnId) void this.follow();
   }
 
-  /** Wait, but no longer than until there is a network or news; more than one may wait. */
-  private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        removeEventListener("online", done);
-        this.waiting.delete(done);
-        resolve();
-      };
-      const timer = setTimeout(done, ms);
-      addEventListener("online", done);
-      this.waiting.add(done);
-    });
-  }
-
-  private wakeUp(): void {
-    for (const done of [...this.waiting]) done();
-  }
-
   /** Ask the turn to stop; its stamp says when it has. */
   async stop(): Promise<void> {
     this.set({ isStopping: true });
@@ -387,7 +369,7 @@ export class ChatSession {
           return;
         }
         // It was sent and is not stored yet: a moment later there is something to stop.
-        await this.pause(FIRST_WAIT_MS);
+        await this.pauses.wait(FIRST_WAIT_MS);
       }
     }
   }
@@ -417,7 +399,7 @@ export class ChatSession {
 
   hear(heard: Heard): void {
     if (heard.kind === "resync") {
-      this.wakeUp();
+      this.pauses.end();
       if (this.state.phase !== "loading") this.openUnlessRead();
     } else if (heard.kind === "event") {
       switch (heard.name) {
@@ -438,7 +420,7 @@ export class ChatSession {
     const isNews = known?.updatedAt !== summary.updatedAt || known.revision !== summary.revision;
     this.isUnstored = false;
     this.set({ summary });
-    this.wakeUp();
+    this.pauses.end();
     if (isNews) void this.openFor(summary);
   }
 
