@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from popagent_bus import Handlers
 from popagent_db.pool import Connection
@@ -13,6 +13,7 @@ from popagent_kit.errors import InvalidInputError, KeyUsedError, RevisionConflic
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.chat.work import CheckWork
 from popagent_proto.common import WorkspaceClosingError
+from popagent_proto.patches import given_fields
 from popagent_proto.scheduler import (
     MOST_SCHEDULES,
     PREVIEWED,
@@ -102,7 +103,7 @@ def _refuse_another(stored: StoredSchedule, asked: ScheduleFields, cron_text: st
 @handlers.answers(UpdateSchedule)
 async def update_schedule(deps: SchedulerDeps, command: UpdateSchedule) -> ScheduleView:
     """Change the given fields; the next time is planned anew when the rule or the pause changed."""
-    changes = _given(command)
+    changes = given_fields(command.changes, nullable=NULLABLE)
     if "cron" in changes:
         rule = cron.parse(changes["cron"])
         changes |= {"cron": rule.text, "cron_words": rule.words}
@@ -177,15 +178,6 @@ async def preview(deps: SchedulerDeps, query: PreviewCron) -> CronPreview:
     rule = cron.parse(query.cron)
     following = list(itertools.islice(rule.after(clock_now(), deps.zone), PREVIEWED))
     return CronPreview(cron=rule.text, words=rule.words, timezone=deps.zone.key, next=following)
-
-
-def _given(command: UpdateSchedule) -> dict[str, Any]:
-    sent = command.changes.model_dump(exclude_unset=True, exclude={"revision"})
-    for name, value in sent.items():
-        if value is None and name not in NULLABLE:
-            field = type(command.changes).model_fields[name].alias or name
-            raise InvalidInputError(f"{field} cannot be null.", field=field)
-    return sent
 
 
 def _next_of(stored: StoredSchedule, wanted: StoredSchedule, now: datetime, deps: SchedulerDeps) -> datetime | None:

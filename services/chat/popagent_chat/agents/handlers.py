@@ -10,7 +10,6 @@ from popagent_chat.agents import store
 from popagent_chat.agents.health import findings_of
 from popagent_chat.deps import ChatDeps
 from popagent_chat.models.choice import model_choice
-from popagent_chat.patches import given_fields, wire_name
 from popagent_chat.skills.health import skills_checked
 from popagent_kit.errors import InvalidInputError, NotFoundError, RevisionConflictError
 from popagent_proto.chat.agents import (
@@ -24,6 +23,7 @@ from popagent_proto.chat.agents import (
     ToolView,
     UpdateAgent,
 )
+from popagent_proto.patches import given_fields, wire_name
 from popagent_tools.catalogue import CATALOGUE
 
 handlers = Handlers[ChatDeps]()

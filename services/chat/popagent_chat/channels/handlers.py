@@ -11,7 +11,6 @@ from popagent_chat.channels.mentions import mentioned
 from popagent_chat.channels.store import MessageRow
 from popagent_chat.channels.writing import add, lock_channel, locked_message, told
 from popagent_chat.deps import ChatDeps
-from popagent_chat.patches import given_fields
 from popagent_chat.workspaces.handlers import workspace_for
 from popagent_db.pool import Connection
 from popagent_kit.errors import InvalidInputError, KeyUsedError, RevisionConflictError
@@ -42,6 +41,7 @@ from popagent_proto.chat.channels import (
     RunState,
     TooManyPostsError,
 )
+from popagent_proto.patches import given_fields
 from popagent_telemetry import redact
 
 handlers = Handlers[ChatDeps]()

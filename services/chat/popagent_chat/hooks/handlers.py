@@ -7,7 +7,6 @@ from typing import Final
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.hooks import store
-from popagent_chat.patches import given_fields
 from popagent_chat.secrets import store as secrets
 from popagent_chat.sessions import store as sessions
 from popagent_chat.sessions.handlers import SessionNotFoundError
@@ -40,6 +39,7 @@ from popagent_proto.chat.hooks import (
     UpdateHook,
 )
 from popagent_proto.chat.sessions import DeletedView
+from popagent_proto.patches import given_fields
 from popagent_runs.hooks.asking import sent_to
 from popagent_runs.hooks.audited import audit_page
 from popagent_runs.hooks.content import event_body

@@ -7,7 +7,6 @@ from dataclasses import replace
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.models.choice import model_choice
-from popagent_chat.patches import given_fields
 from popagent_chat.runtime_settings import store
 from popagent_kit.errors import RevisionConflictError
 from popagent_proto.chat.settings import (
@@ -16,6 +15,7 @@ from popagent_proto.chat.settings import (
     GetAgentRuntime,
     PatchAgentRuntime,
 )
+from popagent_proto.patches import given_fields
 
 handlers = Handlers[ChatDeps]()
 NULLABLE = frozenset({"default_model"})

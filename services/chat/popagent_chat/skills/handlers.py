@@ -8,7 +8,6 @@ from typing import Any, Final
 from popagent_bus import Handlers
 from popagent_chat.agents.handlers import AgentNotFoundError
 from popagent_chat.deps import ChatDeps
-from popagent_chat.patches import given_fields, wire_name
 from popagent_chat.skills import store
 from popagent_db.pool import Connection
 from popagent_kit.errors import ConflictError, InvalidInputError, KeyUsedError, NotFoundError, RevisionConflictError
@@ -28,6 +27,7 @@ from popagent_proto.chat.skills import (
     SkillView,
     UpdateSkill,
 )
+from popagent_proto.patches import given_fields, wire_name
 
 handlers = Handlers[ChatDeps]()
 
