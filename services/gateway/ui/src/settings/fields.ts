@@ -42,16 +42,18 @@ const SPECIALIST_FIELDS: readonly Field[] = [
   "delegationFailureText",
   "delegationTruncationText",
 ];
-const READ_FIELDS: readonly Field[] = [...MODEL_FIELDS, ...TURN_FIELDS, ...SPECIALIST_FIELDS];
+const TASK_FIELDS: readonly Field[] = ["backgroundConcurrency", "taskTimeoutMs"];
+const READ_FIELDS: readonly Field[] = [...MODEL_FIELDS, ...TURN_FIELDS, ...SPECIALIST_FIELDS, ...TASK_FIELDS];
 
-/** Every setting of the contract has its place; one that is new and has no group yet stands among those of later. */
+/** Every setting of the contract has its place; one that is new and has no group yet stands among those that are not used. */
 export const GROUPS: readonly Group[] = [
   { title: "Model", note: "", fields: MODEL_FIELDS },
   { title: "A turn", note: "", fields: TURN_FIELDS },
   { title: "Specialists", note: "", fields: SPECIALIST_FIELDS },
+  { title: "Tasks", note: "", fields: TASK_FIELDS },
   {
-    title: "Later",
-    note: "Nothing reads these yet: background tasks do not exist today. What you save is kept for them.",
+    title: "Not used today",
+    note: "Nothing reads this: a new task is noticed at once. What you save is kept.",
     fields: (Object.keys(agentRuntimeFields) as Field[]).filter((field) => !READ_FIELDS.includes(field)),
   },
 ];
