@@ -226,7 +226,7 @@ def _without(text: str, found: list[Replaced], begin: int, end: int) -> str:
 
 def _settled(text: str, shapes: Iterable[Shape | NamedShape]) -> int:
     """Return up to where nothing that follows can change what is a credential."""
-    settled = min((_registered_begins(text, value) for value in _known), default=len(text))
+    settled = min((_registered_begins(text, value) for value in _ended_within(text)), default=len(text))
     for shape in shapes:
         settled = min(settled, _or_end(shape.unfinished(text), text))
     return min(settled, _or_end(unfinished_key(text), text)) if "PRIVATE KEY" in text else settled
@@ -234,6 +234,12 @@ def _settled(text: str, shapes: Iterable[Shape | NamedShape]) -> int:
 
 def _or_end(place: int | None, text: str) -> int:
     return len(text) if place is None else place
+
+
+def _ended_within(text: str) -> list[str]:
+    """Return the known values of which `text` may end with a part: few have its last characters in a row."""
+    last, last_two, last_three = text[-1:], text[-2:], text[-3:]
+    return [value for value in _known if last_three in value or value.startswith((last, last_two))]
 
 
 def _registered_begins(text: str, value: str) -> int:

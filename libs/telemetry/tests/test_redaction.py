@@ -168,6 +168,17 @@ def test_half_of_a_registered_value_waits_for_the_other_half(monkeypatch: pytest
     assert shown == ["It is ", "", "", "[redacted:mail]-and so on; ", "tr0uble, [redacted:other]"]
 
 
+@pytest.mark.parametrize("value", ["tr0ub4dor", "aaaaaab", "abcabcabd"])
+def test_a_registered_value_is_whole_again_wherever_it_was_parted(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_known", {})
+    register_secret(value, "mail")
+    text = f"It is a{value}c."
+
+    for cut in range(len(text)):
+        assert streamed([text[:cut], text[cut:]]) == redact(text)
+    assert streamed(list(text)) == redact(text)
+
+
 @pytest.mark.parametrize("value", ['quo"te\\slash ü', "a/b+c=d?e", "p%40ss%2Fword"])
 def test_a_registered_value_is_found_in_json_and_in_a_url(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known", {})
