@@ -20,7 +20,7 @@ PRUNE: Final = Query(
     """
     delete from inbox
     where (consumer, event_id) in (
-        select consumer, event_id from inbox where seen_at < clock_timestamp() - $1::interval limit $2
+        select consumer, event_id from inbox where seen_at < now() - $1::interval limit $2
     )
     """,
 )

@@ -153,7 +153,7 @@ PRUNE: Final = Query(
     delete from jobs
     where id in (
         select id from jobs
-        where state in ('completed', 'failed') and updated_at < clock_timestamp() - $1::interval
+        where state in ('completed', 'failed') and updated_at < now() - $1::interval
         limit $2
     )
     """,

@@ -144,12 +144,12 @@ MARK_SENT: Final = Query(
     select exists (select 1 from advanced)
     """,
 )
-UNSEND: Final = Query(None, "update outbox set sent_at = null where sent_at > clock_timestamp() - $1::interval")
+UNSEND: Final = Query(None, "update outbox set sent_at = null where sent_at > now() - $1::interval")
 PRUNE: Final = Query(
     None,
     """
     delete from outbox
-    where id in (select id from outbox where sent_at < clock_timestamp() - $1::interval limit $2)
+    where id in (select id from outbox where sent_at < now() - $1::interval limit $2)
     """,
 )
 BACKLOG: Final = Query(
