@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from popagent_kit.settings import clone_root
 from popagent_local import config
 from popagent_proto import matrix
 from popagent_proto.base import Message
-from popagent_proto.matrix import SERVICES
+from popagent_proto.matrix import SERVICES, ServiceRow
 
 ROOT = clone_root() or Path()
 SKIPPED = {".venv", ".popagent", "node_modules", "workspace", "dist", "build"}
@@ -97,6 +98,28 @@ def test_the_owner_table_names_every_table_of_the_service(service: str) -> None:
     [row] = re.findall(rf"^\| {service} \|[^|]*\|([^|]*)\|", architecture, re.M)
 
     assert set(re.findall(r"`(\w+)`", row)) == tables
+
+
+def test_the_picture_of_the_layers_names_each_of_them_from_top_to_bottom() -> None:
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    services = {row.package for row in SERVICES}
+    layers = [{name.strip() for name in layer.split("|")} for layer in rules[0]["layers"]]
+    _, _, section = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Layers")
+    lines = [re.findall(r"(?:^| {4,})([a-z]+) {3,}\S", line) for line in section.split("```")[1].splitlines()]
+    drawn = [{f"popagent_{name}" for name in names} for names in lines if names]
+
+    assert drawn == [{"popagent_services"} if layer == services else layer for layer in layers]
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=lambda row: row.name)
+def test_the_page_of_a_service_names_files_of_its_own_or_of_a_library_that_it_leads_to(service: ServiceRow) -> None:
+    page = Path("services") / service.name / "README.md"
+    libraries = re.findall(r"`(libs/[\w/]+/)`", (ROOT / page).read_text(encoding="utf-8"))
+    folders = [ROOT / place for place in (page.parent / service.package, *libraries)]
+    named = {name for path, name in found_in(r"`([\w./_-]+\.py)`") if path == page}
+    links = {name for name in named if (ROOT / page.parent / name).exists() or (ROOT / name).exists()}
+
+    assert {name for name in named - links if not any(any(each.rglob(name)) for each in folders)} == set()
 
 
 @pytest.mark.parametrize("service", [row.name for row in SERVICES])
