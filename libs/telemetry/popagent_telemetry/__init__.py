@@ -11,6 +11,7 @@ from popagent_telemetry.redaction import (
     redact_value,
     register_secret,
     secrets_registered,
+    without_marks,
     without_private_keys,
 )
 from popagent_telemetry.setup import Telemetry, set_up
@@ -44,5 +45,6 @@ __all__ = [
     "secrets_registered",
     "set_up",
     "span",
+    "without_marks",
     "without_private_keys",
 ]

@@ -83,6 +83,11 @@ def marks_in(text: str) -> int:
     return len(_MARK.findall(text))
 
 
+def without_marks(text: str) -> str:
+    """Return a text with a blank in place of each of our marks, those with a name too."""
+    return _MARK.sub(" ", text)
+
+
 def without_private_keys(content: bytes) -> bytes:
     """Return a file's content with every line of a private key redacted, for those who then show single lines of it.
 
