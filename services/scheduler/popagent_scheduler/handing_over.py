@@ -26,7 +26,7 @@ NOTE_LENGTH: Final = 1_000
 
 async def hand_over(deps: SchedulerDeps) -> bool:
     """Make tasks of the runs that are due; true when there may be more."""
-    async with deps.pool.transaction() as conn:
+    async with deps.pool.acquire() as conn:
         taken = await store.TAKE.all(conn, AT_ONCE, HELD_S)
     await asyncio.gather(*(_hand_over(deps, run) for run in taken))
     return len(taken) == AT_ONCE

@@ -97,15 +97,15 @@ UPDATE: Final = Query(
     """,
 )
 
-DELETE: Final = Query(int, "delete from schedules where id = $1 returning version")
+DELETE: Final = Query(None, "delete from schedules where id = $1")
 
 # What a scheduler looks for each second.
-PROBE_DUE: Final = "exists (select 1 from schedules where next_run_at <= clock_timestamp())"
-PROBE_HAND_OVER: Final = "exists (select 1 from schedule_runs where outcome = 'due' and try_at <= clock_timestamp())"
+PROBE_DUE: Final = "exists (select 1 from schedules where next_run_at <= now())"
+PROBE_HAND_OVER: Final = "exists (select 1 from schedule_runs where outcome = 'due' and try_at <= now())"
 
 DUE: Final = Query(
     StoredSchedule,
-    f"{_STORED} where s.next_run_at <= clock_timestamp() order by s.next_run_at limit $1 for update of s skip locked",
+    f"{_STORED} where s.next_run_at <= now() order by s.next_run_at limit $1 for update of s skip locked",
 )
 PLAN_NEXT: Final = Query(None, "update schedules set next_run_at = $2, version = version + 1 where id = $1")
 TOUCH: Final = Query(None, "update schedules set version = version + 1 where id = $1")
@@ -170,7 +170,7 @@ TAKE: Final = Query(
     with taken as (
         select schedule_id, planned_at
         from schedule_runs
-        where outcome = 'due' and try_at <= clock_timestamp()
+        where outcome = 'due' and try_at <= now()
         order by try_at
         limit $1
         for update skip locked
@@ -202,10 +202,9 @@ DROP_OLD: Final = Query(
     None,
     """
     delete from schedule_runs r
-    using (
-        select schedule_id, planned_at, row_number() over (partition by schedule_id order by planned_at desc) as place
-        from schedule_runs
-    ) old
-    where r.schedule_id = old.schedule_id and r.planned_at = old.planned_at and old.place > $1 and r.outcome <> 'due'
+    using schedules s, lateral (
+        select planned_at from schedule_runs where schedule_id = s.id order by planned_at desc offset $1 limit 1
+    ) newest_old
+    where r.schedule_id = s.id and r.planned_at <= newest_old.planned_at and r.outcome <> 'due'
     """,
 )
