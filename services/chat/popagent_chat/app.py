@@ -18,7 +18,6 @@ from popagent_chat.deps import ChatDeps, RunDeps
 from popagent_chat.hooks import handlers as hooks
 from popagent_chat.hooks import store as hook_rows
 from popagent_chat.hooks.ending import SessionEnds
-from popagent_chat.hooks.retention import PRUNE_EVERY_S, Retention
 from popagent_chat.models import connection
 from popagent_chat.models import handlers as models
 from popagent_chat.models.health import ModelCheck
@@ -47,6 +46,7 @@ from popagent_rows.jobs import Jobs
 from popagent_runs.hooks.asking import HookCalls
 from popagent_runs.hooks.audit import EVERY_S as AUDIT_EVERY_S
 from popagent_runs.hooks.audit import HookAudit
+from popagent_runs.hooks.audited import PRUNE_EVERY_S, Retention
 from popagent_runs.hooks.commanding import HookCommands
 from popagent_runs.hooks.origins import parse_origins
 from popagent_runs.models.gateway import ModelGateway
@@ -173,7 +173,7 @@ def _hooks(service: Service[ChatSettings], keyring: Keyring) -> tuple[HookCalls,
     service.on_stop(audit.close)
     service.on_stop(calls.close)
     service.pulse.every(AUDIT_EVERY_S, "what hooks did", audit.write)
-    service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool).prune)
+    service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool, hook_rows.AUDIT).prune)
     return calls, audit
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from popagent_chat.hooks import store
 from popagent_chat.hooks.handlers import LONGEST_TRIAL_MS
-from popagent_chat.hooks.retention import Retention
 from popagent_db.pool import Pool
 from popagent_kit import sealing
 from popagent_kit.ids import new_id
@@ -371,7 +371,7 @@ async def test_old_and_surplus_runs_go_and_those_of_a_deleted_session(
         "update hook_runs set created_at = now() - interval '31 days' where session_id = $1 and id like '%2'", session
     )
 
-    await Retention(chat.pool).prune()
+    await audited.Retention(chat.pool, store.AUDIT).prune()
     left = [run.id for run in (await runs_of(door, session)).items]
     await door.ask(DeleteSession(session_id=deleted))
 
