@@ -119,25 +119,23 @@ async def delete_workspace(deps: ChatDeps, command: DeleteWorkspace) -> DeletedV
     """Forget the registration; who is about to refer to it waits for a lock, and then does not find it."""
     async with deps.pool.acquire() as conn:
         _deletable(await store.GET.first(conn, command.workspace_id))
-    async with closed(deps.bus, command.workspace_id) as closing:
-        async with deps.outbox.transaction() as conn:
-            stored = _deletable(await store.LOCK.first(conn, command.workspace_id))
-            counts = {
-                "session": await sessions.COUNT_IN_WORKSPACE.value(conn, stored.id),
-                "task": closing.elsewhere.tasks,
-                "schedule": closing.elsewhere.schedules,
-                "message": await channels.COUNT_IN_WORKSPACE.value(conn, stored.id),
-            }
-            if any(counts.values()):
-                raise WorkspaceInUseError(
-                    f"{in_words(counts)} to this workspace, archived and ended ones counted. Delete them first.",
-                    extra=as_extra(counts),
-                )
-            await store.DELETE.run(conn, stored.id)
-            event = WorkspaceDeleted(aggregate_id=stored.id, version=stored.revision + 1, workspace_id=stored.id)
-            await deps.outbox.add(conn, event)
-            closing.elsewhere.check()
-        closing.deleted = True
+    async with closed(deps.bus, command.workspace_id) as elsewhere, deps.outbox.transaction() as conn:
+        stored = _deletable(await store.LOCK.first(conn, command.workspace_id))
+        counts = {
+            "session": await sessions.COUNT_IN_WORKSPACE.value(conn, stored.id),
+            "task": elsewhere.tasks,
+            "schedule": elsewhere.schedules,
+            "message": await channels.COUNT_IN_WORKSPACE.value(conn, stored.id),
+        }
+        if any(counts.values()):
+            raise WorkspaceInUseError(
+                f"{in_words(counts)} to this workspace, archived and ended ones counted. Delete them first.",
+                extra=as_extra(counts),
+            )
+        await store.DELETE.run(conn, stored.id)
+        event = WorkspaceDeleted(aggregate_id=stored.id, version=stored.revision + 1, workspace_id=stored.id)
+        await deps.outbox.add(conn, event)
+        elsewhere.check()
     return DeletedView(id=stored.id)
 
 

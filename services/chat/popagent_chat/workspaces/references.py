@@ -38,22 +38,13 @@ class Elsewhere:
             raise UnavailableError("Deleting the workspace took too long. Nothing was deleted.", retry_after_s=5)
 
 
-class Closing:
-    """Whether the deletion went through, which its block says."""
-
-    def __init__(self, elsewhere: Elsewhere) -> None:
-        self.elsewhere = elsewhere
-        self.deleted = False
-
-
 @asynccontextmanager
-async def closed(bus: Bus, workspace_id: str) -> AsyncIterator[Closing]:
-    """Close the workspace to tasks and schedules for the time of the block; unless it was deleted, it is opened again.
+async def closed(bus: Bus, workspace_id: str) -> AsyncIterator[Elsewhere]:
+    """Close the workspace to tasks and schedules while the block deletes it; a block that raises opens it again.
 
     Raises:
         UnavailableError: A service that may have references cannot be asked; the workspace is as it was.
     """
-    closing: Closing | None = None
     closed_by = new_id()
     until = time.monotonic() + USABLE_S
     try:
@@ -61,14 +52,13 @@ async def closed(bus: Bus, workspace_id: str) -> AsyncIterator[Closing]:
             _counted(bus, "task-runner", CloseToTasks(workspace_id=workspace_id, closed_by=closed_by)),
             _counted(bus, "scheduler", CloseToSchedules(workspace_id=workspace_id, closed_by=closed_by)),
         )
-        closing = Closing(Elsewhere(tasks, schedules, until))
-        yield closing
-    finally:
-        if closing is None or not closing.deleted:
-            await asyncio.gather(
-                _opened(bus, OpenToTasks(workspace_id=workspace_id, closed_by=closed_by)),
-                _opened(bus, OpenToSchedules(workspace_id=workspace_id, closed_by=closed_by)),
-            )
+        yield Elsewhere(tasks, schedules, until)
+    except BaseException:
+        await asyncio.gather(
+            _opened(bus, OpenToTasks(workspace_id=workspace_id, closed_by=closed_by)),
+            _opened(bus, OpenToSchedules(workspace_id=workspace_id, closed_by=closed_by)),
+        )
+        raise
 
 
 async def _counted(bus: Bus, owner: str, command: CloseToTasks | CloseToSchedules) -> int:
