@@ -85,24 +85,26 @@ async def _list_models(request: Request) -> Response:
 
 async def _chat(request: Request) -> Response:
     models: Models = request.app.state.models
-    body = await json_body(request)
-    plan = shim.plan(body)
-    _check_model(body, models.chat_id)
-    if models.upstream is None:
-        raise UnavailableError("The chat model is loading.", retry_after_s=LOADING_RETRY_S)
-    return await until_client_leaves(request, chat.answer(models.upstream, models.grammars, plan))
+    upstream, plan = await _asked(request, models)
+    return await until_client_leaves(request, chat.answer(upstream, models.grammars, plan))
 
 
 async def _warm_up(request: Request) -> Response:
     """Read the prompt of a chat request that nobody makes yet, so that one which begins alike is answered sooner."""
     models: Models = request.app.state.models
+    upstream, plan = await _asked(request, models)
+    found = await until_client_leaves(request, models.warm_up.read(upstream, plan))
+    return found if isinstance(found, Response) else JSONResponse({"read": found})
+
+
+async def _asked(request: Request, models: Models) -> tuple[Upstream, shim.Plan]:
+    """Return whom to ask and what, for a chat request."""
     body = await json_body(request)
     plan = shim.plan(body)
     _check_model(body, models.chat_id)
     if models.upstream is None:
         raise UnavailableError("The chat model is loading.", retry_after_s=LOADING_RETRY_S)
-    found = await until_client_leaves(request, models.warm_up.read(models.upstream, plan))
-    return found if isinstance(found, Response) else JSONResponse({"read": found})
+    return models.upstream, plan
 
 
 async def _embeddings(request: Request) -> Response:
