@@ -88,9 +88,8 @@ async def create_schedule(deps: SchedulerDeps, command: CreateSchedule) -> Sched
             fields.enabled,
             next_time(rule.text, now, deps.zone) if fields.enabled else None,
         )
-        await tell(deps, conn, command.command_id)
-        stored = await store.GET.one(conn, command.command_id)
-    return stored.view(deps.zone.key)
+        created = await tell(deps, conn, command.command_id)
+    return created.view(deps.zone.key)
 
 
 def _refuse_another(stored: StoredSchedule, asked: ScheduleFields, cron_text: str, workspace_id: str) -> None:
@@ -110,9 +109,7 @@ async def update_schedule(deps: SchedulerDeps, command: UpdateSchedule) -> Sched
     if named := {name: changes[name] for name in ("agent_id", "model") if changes.get(name) is not None}:
         await deps.bus.ask(CheckWork(**named))
     async with deps.outbox.transaction() as conn:
-        stored = await store.LOCK.first(conn, command.schedule_id)
-        if stored is None:
-            raise ScheduleNotFoundError
+        stored = await _locked(conn, command.schedule_id)
         if stored.source != "user" and changes.keys() - {"enabled"}:
             raise SystemScheduleError
         if stored.revision != command.changes.revision:
@@ -120,8 +117,7 @@ async def update_schedule(deps: SchedulerDeps, command: UpdateSchedule) -> Sched
         wanted = stored.model_copy(update=changes)
         now = await store.NOW.value(conn)
         await _store(conn, wanted, _next_of(stored, wanted, now, deps))
-        await tell(deps, conn, stored.id)
-        changed = await store.GET.one(conn, stored.id)
+        changed = await tell(deps, conn, stored.id)
     return changed.view(deps.zone.key)
 
 
@@ -129,11 +125,7 @@ async def update_schedule(deps: SchedulerDeps, command: UpdateSchedule) -> Sched
 async def delete_schedule(deps: SchedulerDeps, command: DeleteSchedule) -> DeletedView:
     """Delete it; what it started goes on."""
     async with deps.outbox.transaction() as conn:
-        stored = await store.LOCK.first(conn, command.schedule_id)
-        if stored is None:
-            raise ScheduleNotFoundError
-        if stored.source != "user":
-            raise SystemScheduleError
+        stored = await _locked_of_a_person(conn, command.schedule_id)
         await store.DELETE.run(conn, stored.id)
         event = ScheduleDeleted(aggregate_id=stored.id, version=stored.version + 1, schedule_id=stored.id)
         await deps.outbox.add(conn, event)
@@ -144,11 +136,7 @@ async def delete_schedule(deps: SchedulerDeps, command: DeleteSchedule) -> Delet
 async def run_schedule(deps: SchedulerDeps, command: RunSchedule) -> ScheduleRunView:
     """Write down that it shall run now."""
     async with deps.outbox.transaction() as conn:
-        stored = await store.LOCK.first(conn, command.schedule_id)
-        if stored is None:
-            raise ScheduleNotFoundError
-        if stored.source != "user":
-            raise SystemScheduleError
+        stored = await _locked_of_a_person(conn, command.schedule_id)
         if await store.ASK_RUN.run(conn, stored.id, command.command_id):
             await store.TOUCH.run(conn, stored.id)
             await tell(deps, conn, stored.id)
@@ -178,6 +166,20 @@ async def preview(deps: SchedulerDeps, query: PreviewCron) -> CronPreview:
     rule = cron.parse(query.cron)
     following = list(itertools.islice(rule.after(clock_now(), deps.zone), PREVIEWED))
     return CronPreview(cron=rule.text, words=rule.words, timezone=deps.zone.key, next=following)
+
+
+async def _locked(conn: Connection, schedule_id: str) -> StoredSchedule:
+    stored = await store.LOCK.first(conn, schedule_id)
+    if stored is None:
+        raise ScheduleNotFoundError
+    return stored
+
+
+async def _locked_of_a_person(conn: Connection, schedule_id: str) -> StoredSchedule:
+    stored = await _locked(conn, schedule_id)
+    if stored.source != "user":
+        raise SystemScheduleError
+    return stored
 
 
 def _next_of(stored: StoredSchedule, wanted: StoredSchedule, now: datetime, deps: SchedulerDeps) -> datetime | None:

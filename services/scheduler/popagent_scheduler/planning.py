@@ -97,8 +97,9 @@ async def _plan_one(deps: SchedulerDeps, conn: Connection, schedule: StoredSched
     await tell(deps, conn, schedule.id)
 
 
-async def tell(deps: SchedulerDeps, conn: Connection, schedule_id: str) -> None:
-    """Publish the schedule as it is, with the transaction."""
+async def tell(deps: SchedulerDeps, conn: Connection, schedule_id: str) -> StoredSchedule:
+    """Publish the schedule as it is, with the transaction, and return it."""
     stored = await store.GET.one(conn, schedule_id)
     event = ScheduleChanged(aggregate_id=stored.id, version=stored.version, schedule=stored.view(deps.zone.key))
     await deps.outbox.add(conn, event)
+    return stored
