@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Final
 
 import click
 
 from popagent_cli.errors import CliError
+from popagent_cli.piped import text_of
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit import json
 from popagent_kit.errors import MalformedJsonError
@@ -24,7 +24,7 @@ def parsed_changes(text: str, example: str) -> dict[str, Any]:
         CliError: It is not JSON, no object, or empty.
     """
     try:
-        value = json.loads(sys.stdin.read() if text == "-" else text)
+        value = json.loads(text_of(text))
     except MalformedJsonError as error:
         raise CliError(f"CHANGES is not JSON; put single quotes around it: {command(example)}") from error
     if not isinstance(value, dict) or not value:

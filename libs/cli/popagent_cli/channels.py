@@ -10,6 +10,7 @@ import click
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.events import followed
+from popagent_cli.piped import text_of
 from popagent_cli.printing import as_json_option, dim, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line, safe
 from popagent_cli.workspaces import find_workspace
@@ -49,10 +50,9 @@ def channel_post(
 
     TEXT is Markdown, or - to read it from standard input. What the agent says last is the reply.
     """
-    words = sys.stdin.read() if text == "-" else text
     workspace_id = find_workspace(client, workspace)["id"] if workspace else None
     given = {"threadId": thread, "workspaceId": workspace_id}
-    body = {"body": words} | {name: value for name, value in given.items() if value is not None}
+    body = {"body": text_of(text)} | {name: value for name, value in given.items() if value is not None}
     posted = client.send("POST", f"/api/channels/{channel}/messages", body)
     tell(posted, posted["id"], as_json=as_json)
     if posted["run"] and not as_json:
@@ -118,8 +118,7 @@ def _run(message: dict[str, Any]) -> str:
 @with_client
 def channel_edit(client: Client, message: str, text: str, *, channel: str, as_json: bool) -> None:
     """Change the text of a message of yours."""
-    words = sys.stdin.read() if text == "-" else text
-    answer = client.send("PATCH", f"/api/channels/{channel}/messages/{message}", {"body": words})
+    answer = client.send("PATCH", f"/api/channels/{channel}/messages/{message}", {"body": text_of(text)})
     tell(answer, f"{message} is changed", as_json=as_json)
 
 

@@ -12,6 +12,7 @@ from popagent_cli.client import ID, Client, with_client
 from popagent_cli.conversation import Conversation, remarks, says_it_itself
 from popagent_cli.errors import FAILED, INTERRUPTED, CliError, RefusedError
 from popagent_cli.following import Outcome, Sink, Turn
+from popagent_cli.piped import FROM_STANDARD_INPUT, piped_text
 from popagent_cli.printing import as_json_option, note, print_json
 from popagent_cli.rendering import Rendering, Silence
 from popagent_cli.safe_text import one_safe_line
@@ -137,10 +138,10 @@ def stop(client: Client, session: str, as_json: bool) -> None:
 
 def _text_of(words: tuple[str, ...]) -> str | None:
     """Return the question, or None when a person will type it."""
-    if words and words != ("-",):
+    if words and words != (FROM_STANDARD_INPUT,):
         text = " ".join(words)
     elif words or not sys.stdin.isatty():
-        text = sys.stdin.buffer.read().decode("utf-8", "replace")
+        text = piped_text()
     else:
         return None
     if not text.strip():

@@ -10,6 +10,7 @@ import click
 
 from popagent_cli.client import ID, Client, with_client
 from popagent_cli.errors import FAILED, CliError
+from popagent_cli.piped import text_of
 from popagent_cli.printing import as_json_option, dim, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line, safe
 from popagent_cli.workspaces import find_workspace
@@ -48,9 +49,8 @@ def create(
 
     WORKSPACE is a name or an id; PROMPT is what is to be done, or - to read it from standard input.
     """
-    words = sys.stdin.read() if prompt == "-" else prompt
     given = {"model": model, "agentId": agent, "priority": priority, "maxAttempts": max_attempts}
-    body = {"prompt": words, "workspaceId": find_workspace(client, workspace)["id"]}
+    body = {"prompt": text_of(prompt), "workspaceId": find_workspace(client, workspace)["id"]}
     made = client.send("POST", "/api/tasks", body | {name: value for name, value in given.items() if value is not None})
     tell(made, made["id"], as_json=as_json)
     if not as_json:

@@ -365,7 +365,7 @@ Run = Callable[..., Result]
 def run(peer: Peer, home: Path) -> Run:
     """Return `run("sessions", "list", stdin="")`: the command in this process, against the peer."""
 
-    def invoke(*args: str, stdin: str = "") -> Result:
+    def invoke(*args: str, stdin: str | bytes = "") -> Result:
         result = CliRunner().invoke(main, ["--url", peer.url, *args], input=stdin, prog_name="popagent")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

@@ -27,3 +27,11 @@ def test_a_key_that_no_header_can_carry_is_told_as_such(
     assert told.exit_code == 1
     assert "POPAGENT_API_KEY is no key" in told.stderr
     assert key not in told.stderr
+
+
+@pytest.mark.parametrize("command", [["task-create", "example"], ["channel-post"], ["channel-edit", "m1"]])
+def test_bytes_that_are_no_text_are_replaced_where_words_are_piped_in(command: list[str], peer: Peer, run: Run) -> None:
+    result = run(*command, "-", stdin=b"caf\xe9 au lait")
+
+    assert result.exit_code == 0, result.output
+    assert "caf\ufffd au lait" in peer.asked[-1].body.values()
