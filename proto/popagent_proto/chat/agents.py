@@ -16,6 +16,8 @@ WorkspaceAccess = Literal["none", "read-only", "read-write"]
 ToolAccess = Literal["read", "write", "exec"]
 Severity = Literal["fault", "note"]
 
+# The user's spelling; the one agent that a person talks to (CH-1).
+ORCHESTRATOR: Final = "orchistrator"
 LONGEST_INSTRUCTIONS: Final = 20_000
 LONGEST_URL: Final = 2_000
 MOST_TOOLS: Final = 64
@@ -75,6 +77,11 @@ class AgentView(View):
     )
     revision: int = Field(description="Rises with every change; send it with PATCH. 0: as popagent came.")
     updated_at: Moment
+
+    @property
+    def takes_work(self) -> bool:
+        """Whether tasks, schedules and posts may name it: the orchestrator, or one that it delegates to."""
+        return self.delegable or self.id == ORCHESTRATOR
 
 
 class ToolView(View):

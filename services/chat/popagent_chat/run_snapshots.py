@@ -24,7 +24,7 @@ from popagent_kit import sealing
 from popagent_kit.errors import InvalidInputError
 from popagent_kit.sealing import SealError
 from popagent_models.endpoint import Endpoint
-from popagent_proto.chat.agents import AgentView
+from popagent_proto.chat.agents import ORCHESTRATOR, AgentView
 from popagent_proto.chat.runs import (
     RUN_SECRET_PURPOSE,
     GetRunHooks,
@@ -80,7 +80,7 @@ BEGINS_WITH: Final = Query(
 @handlers.answers(GetRunSnapshot)
 async def get_snapshot(deps: ChatDeps, query: GetRunSnapshot) -> RunSnapshot:
     """Read it all at one moment, and seal what is secret to the asking process."""
-    agent_id = query.agent_id or agents.ORCHESTRATOR
+    agent_id = query.agent_id or ORCHESTRATOR
     async with deps.pool.acquire() as conn:
         stored = await BEGINS_WITH.one(conn, agent_id, query.workspace_id)
         opened = await SkillShelf().of(conn, stored.skills or [])
@@ -91,7 +91,7 @@ async def get_snapshot(deps: ChatDeps, query: GetRunSnapshot) -> RunSnapshot:
     if stored.workspace is None:
         raise InvalidInputError("There is no workspace with this id any more.", field="workspaceId")
     # A specialist gives work to nobody.
-    delegable = stored.delegable or [] if agent_id == agents.ORCHESTRATOR else []
+    delegable = stored.delegable or [] if agent_id == ORCHESTRATOR else []
     inline, blob = await _skills(deps, opened, {stored.agent.id, *(each.id for each in delegable)})
     choice = ModelChoice(stored.settings, stored.connection or NOTHING_STORED)
     return RunSnapshot(

@@ -23,7 +23,7 @@ async def check_work(deps: ChatDeps, query: CheckWork) -> WorkPlace:
     if query.agent_id is not None:
         if agent is None:
             raise InvalidInputError(f"There is no agent “{query.agent_id}”.", field="agentId")
-        if not (agent.delegable or agent.id == agents.ORCHESTRATOR):
+        if not agent.takes_work:
             raise InvalidInputError(f"No work can be given to {agent.name}: its profile says so.", field="agentId")
     if query.model is not None:
         await deps.models.require_known(query.model, choice, field="model")

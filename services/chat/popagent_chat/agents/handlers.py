@@ -13,6 +13,7 @@ from popagent_chat.models.choice import model_choice
 from popagent_chat.skills.health import skills_checked
 from popagent_kit.errors import InvalidInputError, NotFoundError, RevisionConflictError
 from popagent_proto.chat.agents import (
+    ORCHESTRATOR,
     AgentChanged,
     AgentHealthView,
     AgentList,
@@ -96,7 +97,7 @@ def _check(agent: AgentView, changes: dict[str, Any], known: Collection[str]) ->
     unknown = [name for name in changes.get("tools", ()) if name not in known]
     if unknown:
         raise InvalidInputError(f"There is no tool “{unknown[0]}”. There are: {', '.join(known)}.", field="tools")
-    if agent.id == store.ORCHESTRATOR and changes.get("delegable"):
+    if agent.id == ORCHESTRATOR and changes.get("delegable"):
         raise InvalidInputError("The orchestrator delegates; nobody delegates to it.", field="delegable")
 
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from popagent_agent.toolset import Tool
-from popagent_chat.agents.store import ORCHESTRATOR
 from popagent_kit.text import one_line
 from popagent_models.catalogue import CatalogueView, is_well_formed
-from popagent_proto.chat.agents import AgentFinding, AgentView, Severity
+from popagent_proto.chat.agents import ORCHESTRATOR, AgentFinding, AgentView, Severity
 
 # Field on the wire → what it is called in a sentence.
 _TEXTS: Final = {

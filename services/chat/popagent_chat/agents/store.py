@@ -9,9 +9,6 @@ from pydantic import BaseModel
 from popagent_db.query import Query
 from popagent_proto.chat.agents import AgentView
 
-# The user's spelling; the one agent that a person talks to (CH-1).
-ORCHESTRATOR: Final = "orchistrator"
-
 GET: Final = Query(
     AgentView,
     """

@@ -14,7 +14,7 @@ from popagent_chat.deps import ChatDeps
 from popagent_chat.workspaces.handlers import workspace_for
 from popagent_db.pool import Connection
 from popagent_kit.errors import InvalidInputError, KeyUsedError, RevisionConflictError
-from popagent_proto.chat.agents import AgentView
+from popagent_proto.chat.agents import ORCHESTRATOR, AgentView
 from popagent_proto.chat.channels import (
     BODY_CHARACTERS,
     POSTS_A_MINUTE,
@@ -183,7 +183,7 @@ async def _channel(conn: Connection, channel_id: str) -> ChannelView:
 
 async def _workers(conn: Connection) -> list[AgentView]:
     """Return the agents that work can be given to."""
-    return [each for each in await agents.LIST.all(conn) if each.delegable or each.id == agents.ORCHESTRATOR]
+    return [each for each in await agents.LIST.all(conn) if each.takes_work]
 
 
 def _storable(text: str) -> str:
@@ -227,4 +227,4 @@ async def _run(conn: Connection, mentions: list[str]) -> tuple[RunState, str | N
         if not settings.auto_reply:
             return None
         agent_id = settings.agent_id
-    return "waiting", None if agent_id == agents.ORCHESTRATOR else agent_id
+    return "waiting", None if agent_id == ORCHESTRATOR else agent_id

@@ -17,6 +17,7 @@ from popagent_db.pool import Connection
 from popagent_kit.errors import AppError, ConflictError, NotFoundError
 from popagent_kit.ids import new_id
 from popagent_kit.text import excerpt, one_line
+from popagent_proto.chat.agents import ORCHESTRATOR
 from popagent_proto.chat.channels import (
     BODY_CHARACTERS,
     GENERAL,
@@ -267,7 +268,7 @@ async def _post(
 async def _author(conn: Connection, task: TaskSummary, kind: Kind) -> tuple[AuthorKind, str, str]:
     if kind != "completed":
         return PLATFORM
-    agent_id = task.agent_id or agents.ORCHESTRATOR
+    agent_id = task.agent_id or ORCHESTRATOR
     agent = await agents.GET.first(conn, agent_id)
     return "agent", agent_id, agent.name if agent else agent_id
 

@@ -14,6 +14,7 @@ from popagent_chat.threads import branches
 from popagent_chat.threads import store as threads
 from popagent_chat.workspaces import store as workspaces
 from popagent_kit.errors import NotFoundError
+from popagent_proto.chat.agents import ORCHESTRATOR
 from popagent_proto.chat.sessions import BranchMessages, OutlineSession, ReadBranch, SessionOutline
 
 handlers = Handlers[ChatDeps]()
@@ -40,11 +41,11 @@ async def outline_session(deps: ChatDeps, query: OutlineSession) -> SessionOutli
         head = await threads.HEAD.first(conn, row.id)
         pages = await branches.OUTLINE.all(conn, row.id, head, PAGE_MESSAGES, PAGE_BYTES)
         workspace = await workspaces.GET.one(conn, row.workspace_id)
-        agent = await agents.GET.first(conn, agents.ORCHESTRATOR)
+        agent = await agents.GET.first(conn, ORCHESTRATOR)
     return SessionOutline(
         session=row.summary(),
         workspace=workspace.name,
-        agent=agents.ORCHESTRATOR if agent is None else agent.name,
+        agent=ORCHESTRATOR if agent is None else agent.name,
         pages=pages,
     )
 

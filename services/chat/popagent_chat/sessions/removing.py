@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from popagent_chat.agents.store import ORCHESTRATOR
 from popagent_chat.deps import ChatDeps
 from popagent_chat.hooks import store as hooks
 from popagent_chat.sessions import store
@@ -24,6 +23,7 @@ from popagent_chat.turns import delegates
 from popagent_chat.turns.stop import request_stop
 from popagent_db.pool import Connection
 from popagent_kit.errors import UnavailableError
+from popagent_proto.chat.agents import ORCHESTRATOR
 from popagent_proto.chat.sessions import SessionDeleted
 from popagent_proto.common import JobView
 from popagent_rows.jobs import Job

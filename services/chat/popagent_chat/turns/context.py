@@ -26,7 +26,7 @@ from popagent_chat.workspaces import store as workspaces
 from popagent_db.query import Query
 from popagent_kit.errors import ConfigurationError
 from popagent_models.client import ModelClient
-from popagent_proto.chat.agents import AgentView
+from popagent_proto.chat.agents import ORCHESTRATOR, AgentView
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_proto.chat.workspaces import WorkspaceView
 from popagent_runs.begun import BegunRun, RunIds, begin
@@ -159,12 +159,12 @@ async def outlook(deps: RunDeps) -> TurnContext | None:
 
 async def _read(deps: RunDeps, statement: Query[BegunWith], *about: object) -> tuple[BegunWith, StoredRun]:
     async with deps.pool.acquire() as conn:
-        begun = await statement.one(conn, agents.ORCHESTRATOR, *about)
+        begun = await statement.one(conn, ORCHESTRATOR, *about)
         opened = await deps.skills.of(conn, begun.skills or [])
     if begun.settings is None:
         raise SettingsMissingError
     if begun.agent is None:
-        raise ConfigurationError(f"The agent {agents.ORCHESTRATOR} is missing from the database.")
+        raise ConfigurationError(f"The agent {ORCHESTRATOR} is missing from the database.")
     stored = StoredRun(
         settings=begun.settings,
         connection=begun.connection or NOTHING_STORED,

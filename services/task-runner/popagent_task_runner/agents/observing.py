@@ -9,6 +9,7 @@ from typing import Any, Final
 from popagent_bus import Bus
 from popagent_db.pool import Pool
 from popagent_kit.errors import AppError
+from popagent_proto.chat.agents import ORCHESTRATOR
 from popagent_proto.chat.hooks import HookEvent
 from popagent_proto.chat.runs import GetRunHooks
 from popagent_proto.task_runner.tasks import TaskStarted, TaskStopped
@@ -23,7 +24,6 @@ from popagent_telemetry import metrics
 
 log = logging.getLogger(__name__)
 
-ORCHESTRATOR: Final = "orchistrator"
 AT_ONCE: Final = 8
 MOST_WAITING: Final = 1_000
 # What is told when the process stops gets so long to be told.
