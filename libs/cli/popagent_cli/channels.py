@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import click
 
-from popagent_cli.client import ID, Client, with_client
-from popagent_cli.errors import CliError
+from popagent_cli.client import ID, Client, given, with_client
+from popagent_cli.deleting import ask_before, yes_option
 from popagent_cli.events import followed
 from popagent_cli.piped import text_of
 from popagent_cli.printing import as_json_option, dim, local_time, note, print_json, print_table, tell
@@ -32,8 +32,8 @@ def channel_list(client: Client, as_json: bool) -> None:
     if as_json:
         print_json(page)
         return
-    rows = [[row["id"], one_safe_line(row["title"]), row["lastSeq"], row["unread"]] for row in page["items"]]
-    print_table(["CHANNEL", "TITLE", "MESSAGES", "UNREAD"], [list(map(str, row)) for row in rows])
+    rows = [[row["id"], row["title"], str(row["lastSeq"]), str(row["unread"])] for row in page["items"]]
+    print_table(["CHANNEL", "TITLE", ">MESSAGES", ">UNREAD"], rows, flexible=1)
 
 
 @click.command(name="channel-post")
@@ -51,9 +51,8 @@ def channel_post(
     TEXT is Markdown, or - to read it from standard input. What the agent says last is the reply.
     """
     workspace_id = find_workspace(client, workspace)["id"] if workspace else None
-    given = {"threadId": thread, "workspaceId": workspace_id}
-    body = {"body": text_of(text)} | {name: value for name, value in given.items() if value is not None}
-    posted = client.send("POST", f"/api/channels/{channel}/messages", body)
+    body = {"body": text_of(text), "threadId": thread, "workspaceId": workspace_id}
+    posted = client.send("POST", f"/api/channels/{channel}/messages", given(body))
     tell(posted, posted["id"], as_json=as_json)
     if posted["run"] and not as_json:
         note(f"A task was started. Watch for the reply: {command('channel-tail --follow')}")
@@ -125,13 +124,12 @@ def channel_edit(client: Client, message: str, text: str, *, channel: str, as_js
 @click.command(name="channel-delete")
 @message_argument
 @channel_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @as_json_option
 @with_client
 def channel_delete(client: Client, message: str, *, channel: str, yes: bool, as_json: bool) -> None:
     """Take the text of a message out for good."""
-    if not yes and sys.stdin.isatty() and not click.confirm(f"Delete {message} for good?", err=True):
-        raise CliError("Nothing was deleted.")
+    ask_before(lambda: message, yes=yes)
     answer = client.send("DELETE", f"/api/channels/{channel}/messages/{message}")
     tell(answer, f"{message} is deleted", as_json=as_json)
 
@@ -167,8 +165,7 @@ def channel_read(client: Client, *, channel: str, as_json: bool) -> None:
 @with_client
 def channel_settings(client: Client, *, auto_reply: bool | None, agent: str | None, as_json: bool) -> None:
     """Show or change what posts start."""
-    given = {"autoReply": auto_reply, "agentId": agent}
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = given({"autoReply": auto_reply, "agentId": agent})
     path = "/api/channels/settings"
     settings = client.send("PATCH", path, changes) if changes else client.get(path)
     if as_json:

@@ -62,7 +62,7 @@ class Client:
             RefusedError: The answer is a refusal.
         """
         with self._plainly():
-            response = self._http.request(method, path, json=body, params=_given(params))
+            response = self._http.request(method, path, json=body, params=given(params) if params else None)
         return self._accepted(response)
 
     def answer(self, path: str) -> tuple[int, Any]:
@@ -107,7 +107,12 @@ class Client:
         timeout = httpx2.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S, read=silence_s)
         with self._plainly():
             request = self._http.stream(
-                method, path, json=body, params=_given(params), headers=headers or {}, timeout=timeout
+                method,
+                path,
+                json=body,
+                params=given(params) if params else None,
+                headers=headers or {},
+                timeout=timeout,
             )
             with request as response:
                 if response.status_code >= 300:
@@ -186,8 +191,9 @@ class IdType(click.ParamType[str]):
 ID: Final = IdType()
 
 
-def _given(params: dict[str, Any] | None) -> dict[str, Any] | None:
-    return {name: value for name, value in params.items() if value is not None} if params else None
+def given(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that somebody gave; what is None stays with the server."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _body(response: httpx2.Response) -> dict[str, Any]:

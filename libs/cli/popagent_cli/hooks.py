@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 import click
 
 from popagent_cli.changes import parsed_changes, tell_changes
-from popagent_cli.client import ID, Client, with_client
+from popagent_cli.client import ID, Client, given, with_client
 from popagent_cli.errors import FAILED, CliError
 from popagent_cli.printing import as_json_option, duration, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
@@ -100,9 +100,8 @@ def add(
     if (url is None) == (not program):
         raise CliError("Give either --to with a URL, or a program.")
     place = {"url": url} if url is not None else {"kind": "command", "argv": list(program)}
-    more = {"matcher": matcher, "timeoutMs": timeout_ms, "onFailure": on_failure, "orderIndex": order}
-    given = {field: value for field, value in more.items() if value is not None}
-    body = {"name": name, "event": event, **place, **given, **given_secret("secret", secret_from)}
+    more = given({"matcher": matcher, "timeoutMs": timeout_ms, "onFailure": on_failure, "orderIndex": order})
+    body = {"name": name, "event": event, **place, **more, **given_secret("secret", secret_from)}
     made = client.send("POST", "/api/hooks", body)
     if as_json:
         print_json(made)

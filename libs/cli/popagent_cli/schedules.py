@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from popagent_cli.changes import parsed_changes, tell_changes
-from popagent_cli.client import ID, Client, with_client
+from popagent_cli.client import ID, Client, given, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
@@ -83,7 +83,10 @@ def schedule_create(
     \b
       popagent schedule-create "Morning" "30 7 * * MON-FRI" "Summarise what changed since yesterday."
     """
-    more = {
+    body = {
+        "name": name,
+        "cron": cron,
+        "prompt": prompt,
         "workspaceId": workspace,
         "agentId": agent,
         "model": model,
@@ -92,8 +95,7 @@ def schedule_create(
         "skipIfRunning": False if overlap else None,
         "enabled": False if paused else None,
     }
-    given = {field: value for field, value in more.items() if value is not None}
-    made = client.send("POST", "/api/schedules", {"name": name, "cron": cron, "prompt": prompt, **given})
+    made = client.send("POST", "/api/schedules", given(body))
     if as_json:
         print_json(made)
         return

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
-from popagent_cli.client import ID, Client, with_client
+from popagent_cli.client import ID, Client, given, with_client
+from popagent_cli.deleting import ask_before, yes_option
 from popagent_cli.errors import CliError
 from popagent_cli.jobs import followed
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
@@ -83,7 +83,7 @@ def new(client: Client, session_id: str | None, title: str | None, workspace: st
     body: dict[str, Any] = {"id": session_id, "title": title}
     if workspace:
         body["workspaceId"] = find_workspace(client, workspace)["id"]
-    made = client.send("POST", "/api/sessions", {key: value for key, value in body.items() if value is not None})
+    made = client.send("POST", "/api/sessions", given(body))
     tell(made, made["id"], as_json=as_json)
 
 
@@ -192,15 +192,12 @@ def branch(client: Client, session: str, message: str, as_json: bool) -> None:
 
 @sessions.command()
 @session_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @as_json_option
 @with_client
 def delete(client: Client, session: str, yes: bool, as_json: bool) -> None:
     """Delete a session for good; what runs in it is stopped first. Asks before, on a terminal."""
-    if not yes and sys.stdin.isatty():
-        title = one_safe_line(client.get(f"/api/sessions/{session}", limit=1)["title"], 60)
-        if not click.confirm(f"Delete “{title}” for good?", err=True):
-            raise CliError("Nothing was deleted.")
+    ask_before(lambda: f"“{one_safe_line(client.get(f'/api/sessions/{session}', limit=1)['title'], 60)}”", yes=yes)
     gone = client.send("DELETE", f"/api/sessions/{session}")
     if "state" in gone:  # a long one, of which a job deletes what was said
         gone = followed(client, gone)

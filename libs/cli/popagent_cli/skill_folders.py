@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from popagent_cli.changes import shown
-from popagent_cli.client import Client, with_client
+from popagent_cli.client import Client, given, with_client
 from popagent_cli.errors import CliError
 from popagent_cli.printing import as_json_option, note, print_json
 from popagent_cli.safe_text import one_safe_line
@@ -92,8 +92,7 @@ def _store(
     if provenance is not None:
         wanted["provenance"] = provenance
     if stored is None:
-        given = {name: value for name, value in wanted.items() if value is not None}
-        return "added", client.send("POST", f"/api/agents/{agent}/skills", given)
+        return "added", client.send("POST", f"/api/agents/{agent}/skills", given(wanted))
     changes = {name: value for name, value in wanted.items() if stored[name] != value}
     if not changes:
         return "unchanged", stored
@@ -107,9 +106,9 @@ def _wire_name(name: str) -> str:
 
 def _fields_of(skill: dict[str, Any]) -> SkillFields:
     """Return what is written; what a server says is not believed further than a file would be."""
-    given = {_wire_name(name): skill[_wire_name(name)] for name in SkillFields.model_fields}
+    fields = {_wire_name(name): skill[_wire_name(name)] for name in SkillFields.model_fields}
     try:
-        return checked(given)
+        return checked(fields)
     except SkillFileError as error:
         raise CliError(f"{shown(skill['name'])} cannot be written: {one_safe_line(str(error), 300)}.") from error
 

@@ -8,8 +8,9 @@ from typing import Any, Final, get_args
 
 import click
 
-from popagent_cli.client import ID, Client, with_client
-from popagent_cli.errors import FAILED, CliError
+from popagent_cli.client import ID, Client, given, with_client
+from popagent_cli.deleting import ask_before, yes_option
+from popagent_cli.errors import FAILED
 from popagent_cli.piped import text_of
 from popagent_cli.printing import as_json_option, dim, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line, safe
@@ -49,9 +50,15 @@ def create(
 
     WORKSPACE is a name or an id; PROMPT is what is to be done, or - to read it from standard input.
     """
-    given = {"model": model, "agentId": agent, "priority": priority, "maxAttempts": max_attempts}
-    body = {"prompt": text_of(prompt), "workspaceId": find_workspace(client, workspace)["id"]}
-    made = client.send("POST", "/api/tasks", body | {name: value for name, value in given.items() if value is not None})
+    body = {
+        "prompt": text_of(prompt),
+        "workspaceId": find_workspace(client, workspace)["id"],
+        "model": model,
+        "agentId": agent,
+        "priority": priority,
+        "maxAttempts": max_attempts,
+    }
+    made = client.send("POST", "/api/tasks", given(body))
     tell(made, made["id"], as_json=as_json)
     if not as_json:
         note(f"Watch it: {command('task-show ' + made['id'] + ' --follow')}")
@@ -273,13 +280,10 @@ def resolve(client: Client, task: str, evidence: str, as_json: bool) -> None:
 
 @click.command(name="task-delete")
 @task_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @as_json_option
 @with_client
 def delete(client: Client, task: str, yes: bool, as_json: bool) -> None:
     """Delete a task that has ended, with its transcript."""
-    if not yes and sys.stdin.isatty():
-        title = one_safe_line(client.get(f"/api/tasks/{task}", limit=0)["title"], 60)
-        if not click.confirm(f"Delete “{title}” for good?", err=True):
-            raise CliError("Nothing was deleted.")
+    ask_before(lambda: f"“{one_safe_line(client.get(f'/api/tasks/{task}', limit=0)['title'], 60)}”", yes=yes)
     tell(client.send("DELETE", f"/api/tasks/{task}"), f"{task} is deleted", as_json=as_json)

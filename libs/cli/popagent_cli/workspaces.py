@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from popagent_cli.client import Client, with_client
+from popagent_cli.client import Client, given, with_client
+from popagent_cli.deleting import yes_option
 from popagent_cli.errors import CliError
 from popagent_cli.jobs import follow_command, followed, wait_option
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
@@ -111,7 +112,7 @@ def add(client: Client, *, path: str, name: str | None, directory: str | None, w
 
 @workspace.command(name="delete-sessions")
 @click.argument("workspace", metavar="NAME-OR-ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @wait_option
 @as_json_option
 @with_client
@@ -189,10 +190,8 @@ def _registered(client: Client, path: str, name: str | None) -> dict[str, Any]:
 def _cloned(client: Client, url: str, name: str | None, directory: str | None, *, wait: bool) -> dict[str, Any]:
     """Return the workspace, or the job that will make it."""
     source_of(url, directory)  # refused here, so that no password is sent
-    body = {"url": url, "name": name, "directory": directory}
-    job: dict[str, Any] = client.send(
-        "POST", "/api/workspaces", {key: value for key, value in body.items() if value is not None}
-    )
+    body = given({"url": url, "name": name, "directory": directory})
+    job: dict[str, Any] = client.send("POST", "/api/workspaces", body)
     if not wait:
         return job
     followed(client, job)

@@ -20,7 +20,7 @@ import pytest
 
 from popagent_uistream import chunks as c
 
-from .conftest import Peer
+from .conftest import Peer, view
 
 COMMAND = [sys.executable, "-c", "from popagent_cli.main import main; main(prog_name='popagent')"]
 # The terminal must be the process's own, so that Ctrl-C typed on it becomes a signal; and that is not ignored, as it is
@@ -244,6 +244,32 @@ def test_an_error_does_not_end_the_conversation(peer: Peer, terminal: Callable[.
     shown.type("/quit\n")
 
     assert shown.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "verb", "named"),
+    [
+        (("sessions", "delete", "s1"), "sessions delete", "“A title”"),
+        (("task-delete", "t1"), "task-delete", "“A title”"),
+        (("channel-delete", "m1"), "channel-delete", "m1"),
+    ],
+)
+def test_what_goes_for_good_is_asked_about_and_stays_when_the_answer_is_no(
+    words: tuple[str, ...], verb: str, named: str, peer: Peer, terminal: Callable[..., Terminal]
+) -> None:
+    peer.answers["sessions show"] = view("SessionView", title="A title")
+    peer.answers["task-show"] = view("TaskView", title="A title")
+    codes = []
+    for answer in ("n\n", "y\n"):
+        shown = terminal("--url", peer.url, *words)
+        shown.until(f"Delete {named} for good? [y/N]:")
+        before = [asked.verb for asked in peer.asked]
+        shown.type(answer)
+        codes.append(shown.end())
+
+    assert codes == [1, 0]
+    assert verb not in before
+    assert peer.asked[-1].verb == verb
 
 
 def test_a_list_fits_the_width_of_the_terminal(peer: Peer, terminal: Callable[..., Terminal]) -> None:
