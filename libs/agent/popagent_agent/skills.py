@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from popagent_agent.normalise import normalised
 from popagent_agent.tokens import estimate_tokens
-from popagent_kit.text import one_line
+from popagent_kit.text import excerpt, one_line
 
 # Tools whose results are texts of our own store: whoever looks back at a run needs the calls alone.
 OPEN: Final = "skill"
@@ -41,18 +41,19 @@ def announcement(skills: Sequence[Skill], window: int) -> str:
 
     With many skills or a small window descriptions are cut, then left out; at last names are, with a note.
     """
-    listed = sorted(skills, key=lambda skill: skill.name)
+    purposes = {skill.name: one_line(normalised(skill.description), CUTS[0]) for skill in skills}
+    names = sorted(purposes)
     room = window // ANNOUNCED_SHARE
     for most in CUTS:
-        text = _text([_entry(skill, most) for skill in listed])
+        text = _text([_entry(name, excerpt(purposes[name], most)) for name in names])
         if estimate_tokens(text) <= room:
             return text
-    return _names(listed, room)
+    return _names(names, room)
 
 
-def _names(skills: Sequence[Skill], room: int) -> str:
+def _names(names: Sequence[str], room: int) -> str:
     """Return as many names as there is room for, at least one."""
-    entries = [f"<skill><name>{skill.name}</name></skill>" for skill in skills]
+    entries = [f"<skill><name>{name}</name></skill>" for name in names]
     kept = len(entries)
     while kept > 1 and estimate_tokens(_text([*entries[:kept], _more(len(entries) - kept)])) > room:
         kept -= 1
@@ -67,7 +68,6 @@ def _text(entries: Sequence[str]) -> str:
     return "\n".join([INTRODUCTION, "<available_skills>", *filter(None, entries), "</available_skills>"])
 
 
-def _entry(skill: Skill, most: int) -> str:
-    """A description is one line, and nothing in it closes the list or opens another one."""
-    description = escape(one_line(normalised(skill.description), most))
-    return f"<skill><name>{skill.name}</name><description>{description}</description></skill>"
+def _entry(name: str, purpose: str) -> str:
+    """A purpose is one line, and nothing in it closes the list or opens another one."""
+    return f"<skill><name>{name}</name><description>{escape(purpose)}</description></skill>"
