@@ -89,10 +89,7 @@ def patch(client: Client, agent: str, changes: str, as_json: bool) -> None:
     wanted = parsed_changes(changes, EXAMPLE)
     before = _find(client, agent)
     after = client.send("PATCH", f"/api/agents/{before['id']}", {"revision": before["revision"], **wanted})
-    if as_json:
-        print_json(after)
-    else:
-        tell_changes(before, after)
+    tell_changes(before, after, as_json=as_json)
 
 
 @click.command(name="agent-health")

@@ -6,8 +6,10 @@ from typing import Any, Final
 
 import click
 
+from popagent_cli.client import Client
 from popagent_cli.errors import CliError
 from popagent_cli.piped import text_of
+from popagent_cli.printing import print_json
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit import json
 from popagent_kit.errors import MalformedJsonError
@@ -32,8 +34,29 @@ def parsed_changes(text: str, example: str) -> dict[str, Any]:
     return value
 
 
-def tell_changes(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Print each field that has another value now."""
+def change_listed(
+    client: Client, path: str, item_id: str, wanted: dict[str, Any], *, what: str, listing: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Change one of what `path` lists without pages, as it is now; return it as it was and as it is.
+
+    A revision in `wanted` must be the stored one.
+
+    Raises:
+        CliError: None has the id; the sentence names `what` it is not, and the command that lists them.
+    """
+    items: list[dict[str, Any]] = client.get(path)["items"]
+    before = next((row for row in items if row["id"] == item_id), None)
+    if before is None:
+        raise CliError(f"There is no {what} {item_id}. `{command(listing)}` lists them.")
+    after = client.send("PATCH", f"{path}/{item_id}", {"revision": before["revision"], **wanted})
+    return before, after
+
+
+def tell_changes(before: dict[str, Any], after: dict[str, Any], *, as_json: bool) -> None:
+    """Print each field that has another value now, or the whole where JSON was asked for."""
+    if as_json:
+        print_json(after)
+        return
     changed = [name for name in after if name not in STAMPS and after[name] != before.get(name)]
     for name in changed:
         click.echo(f"{name}  {shown(before.get(name))} → {shown(after[name])}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import click
 
-from popagent_cli.changes import parsed_changes, tell_changes
+from popagent_cli.changes import change_listed, parsed_changes, tell_changes
 from popagent_cli.client import ID, Client, given, with_client
 from popagent_cli.errors import FAILED, CliError
 from popagent_cli.printing import as_json_option, duration, note, print_json, print_table, tell
@@ -127,14 +127,11 @@ def patch(client: Client, hook: str, changes: str | None, secret_from: str | Non
     wanted = {**(parsed_changes(changes, EXAMPLE) if changes else {}), **given_secret("secret", secret_from)}
     if not wanted:
         raise CliError(f"Say what to change: {command(EXAMPLE)}")
-    before = _find(client, hook)
-    after = client.send("PATCH", f"/api/hooks/{hook}", {"revision": before["revision"], **wanted})
-    if as_json:
-        print_json(after)
-    elif secret_from is not None and not changes:
+    before, after = change_listed(client, "/api/hooks", hook, wanted, what="hook", listing="hooks")
+    if secret_from is not None and not changes and not as_json:
         click.echo("Requests are signed with it from now on." if after["hasSecret"] else "Requests are not signed.")
     else:
-        tell_changes(before, after)
+        tell_changes(before, after, as_json=as_json)
 
 
 @hooks.command()
@@ -187,11 +184,3 @@ def runs(client: Client, session: str, *, of_task: bool, turn: str | None, as_js
         for row in page["items"]
     ]
     print_table(["EVENT", "TOOL", "HOOK", "STATUS", ">TOOK", "REASON"], rows, flexible=5)
-
-
-def _find(client: Client, hook_id: str) -> dict[str, Any]:
-    items: list[dict[str, Any]] = client.get("/api/hooks")["items"]
-    found = next((row for row in items if row["id"] == hook_id), None)
-    if found is None:
-        raise CliError(f"There is no hook {hook_id}. `{command('hooks')}` lists them.")
-    return found

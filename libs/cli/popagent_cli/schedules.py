@@ -6,9 +6,8 @@ from typing import Any, Final
 
 import click
 
-from popagent_cli.changes import parsed_changes, tell_changes
+from popagent_cli.changes import change_listed, parsed_changes, tell_changes
 from popagent_cli.client import ID, Client, given, with_client
-from popagent_cli.errors import CliError
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit.settings import command
@@ -133,10 +132,7 @@ def schedule_patch(client: Client, schedule: str, changes: str, as_json: bool) -
       popagent schedule-patch ID '{"cron":"@daily"}'
     """
     before, after = _patched(client, schedule, parsed_changes(changes, EXAMPLE))
-    if as_json:
-        print_json(after)
-    else:
-        tell_changes(before, after)
+    tell_changes(before, after, as_json=as_json)
 
 
 @click.command()
@@ -212,9 +208,4 @@ def _last(run: dict[str, Any] | None) -> str:
 
 
 def _patched(client: Client, schedule: str, changes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    items: list[dict[str, Any]] = client.get("/api/schedules")["items"]
-    before = next((row for row in items if row["id"] == schedule), None)
-    if before is None:
-        raise CliError(f"There is no schedule {schedule}. `{command('schedule-list')}` lists them.")
-    after = client.send("PATCH", f"/api/schedules/{schedule}", {"revision": before["revision"], **changes})
-    return before, after
+    return change_listed(client, "/api/schedules", schedule, changes, what="schedule", listing="schedule-list")

@@ -47,10 +47,7 @@ def patch(client: Client, section: str, changes: str, as_json: bool) -> None:
     wanted = parsed_changes(changes, EXAMPLE)
     before = client.get(_path(section))
     after = client.send("PATCH", _path(section), wanted)
-    if as_json:
-        print_json(after)
-    else:
-        tell_changes(before, after)
+    tell_changes(before, after, as_json=as_json)
     _warn_of_short_tasks(before, after)
 
 
