@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from popagent_agent.argument_repair import lenient_object, parsed_at, without_trailing_commas
 from popagent_kit import json
+from popagent_models.text_tools import CLOSE_TAG, OPEN_TAG
 
 Judgement = Literal["text", "undecided", "call"]
 
@@ -21,8 +22,6 @@ OTHER_KEYS: Final = frozenset({"id", "type", "index"})
 MOST_CALLS: Final = 128
 # A beginning that is longer and still says nothing is text.
 LONGEST_BEGINNING: Final = 1_000
-OPEN_TAG: Final = "<tool_call>"
-CLOSE_TAG: Final = "</tool_call>"
 OPEN_FUNCTION: Final = "<function="
 CLOSE_FUNCTION: Final = "</function>"
 OPEN_PARAMETER: Final = "<parameter="

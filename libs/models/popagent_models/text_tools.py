@@ -16,11 +16,21 @@ _REFUSED: Final = re.compile(
     r"|support tool use|tool choice requires --|tools param requires --",
     re.I,
 )
+# Around a call, as many models were trained to write it.
+OPEN_TAG: Final = "<tool_call>"
+CLOSE_TAG: Final = "</tool_call>"
+_CLOSING: Final = "</tool_response>"
+
+
+def _call(name: str, arguments: str) -> str:
+    """Return a call of whose parts both are JSON already."""
+    return f'{OPEN_TAG}{{"name": {name}, "arguments": {arguments}}}{CLOSE_TAG}'
+
+
 HOW: Final = (
     "You have tools. To call one, answer with this and nothing else, one such line for each call, then wait for what "
-    'it returns:\n<tool_call>{"name": "…", "arguments": {…}}</tool_call>\nWithout a call, answer in plain text.'
+    "it returns:\n" + _call('"…"', "{…}") + "\nWithout a call, answer in plain text."
 )
-_CLOSING: Final = "</tool_response>"
 
 
 def refuses_tools(detail: str) -> bool:
@@ -63,10 +73,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
     if "tool_calls" not in message:
         return message
     calls = (each["function"] for each in message["tool_calls"])
-    lines = [
-        f'<tool_call>{{"name": {json.dumps(call["name"]).decode()}, "arguments": {call["arguments"]}}}</tool_call>'
-        for call in calls
-    ]
+    lines = [_call(json.dumps(call["name"]).decode(), call["arguments"]) for call in calls]
     return {"role": "assistant", "content": "\n".join(filter(None, [message.get("content"), *lines]))}
 
 
