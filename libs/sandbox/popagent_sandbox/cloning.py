@@ -110,7 +110,6 @@ async def clone(url: str, folder: Path, bounds: CloneBounds, progress: Progress)
         GitMissingError: There is no git.
         CloneFailedError: Git failed, or a bound was reached; the message says what to do and names no path.
     """
-    deadline = time.monotonic() + bounds.time_s
     settings = [part for pair in _CONFIG for part in ("-c", pair)]
     options = ["--template=", "--no-recurse-submodules", "--no-hardlinks", "--progress"]
     command = [git_program(), *settings, "clone", *options, "--", url, str(folder)]
@@ -126,7 +125,7 @@ async def clone(url: str, folder: Path, bounds: CloneBounds, progress: Progress)
     )
     try:
         _limit(process.pid, bounds)
-        async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline - time.monotonic()):
+        async with asyncio.timeout(bounds.time_s):
             said = await _followed(process, folder, bounds, progress)
             code = await process.wait()
     except TimeoutError as error:
