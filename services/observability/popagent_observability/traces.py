@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from popagent_bus import Handlers
 from popagent_db.pool import Connection
+from popagent_kit import cursors
 from popagent_kit.errors import NotFoundError
-from popagent_observability import cursor, reading
+from popagent_observability import reading
 from popagent_observability.deps import ObservabilityDeps
 from popagent_observability.reading import StoredSpan, Weight
 from popagent_proto.base import View
@@ -23,6 +25,9 @@ LOGS_BYTES: Final = 200_000
 # A span without attributes, about; what is really written is measured afterwards.
 BARE_SPAN_BYTES: Final = 330
 NEVER_ENDED: Final = "It never ended: its process stopped, or what it told was lost."
+
+# Sorts before every trace in "newest first".
+BEGINNING: Final = (datetime(9999, 1, 1, tzinfo=UTC), "")
 
 # By whether only turns are wanted, and the state.
 PAGES: Final = {
@@ -46,11 +51,14 @@ async def list_traces(deps: ObservabilityDeps, query: ListTraces) -> TraceList:
     async with deps.pool.acquire() as connection:
         found = await _page(connection, query, deps.settings.lost_after_s)
     items, more = found[: query.limit], len(found) > query.limit
-    return TraceList(items=items, next_cursor=cursor.encode(items[-1].started_at, items[-1].trace_id) if more else None)
+    return TraceList(
+        items=items, next_cursor=cursors.encode(items[-1].started_at, items[-1].trace_id) if more else None
+    )
 
 
 async def _page(connection: Connection, query: ListTraces, lost_after_s: float) -> list[TraceSummary]:
-    after = (lost_after_s, *cursor.decode(query.cursor), query.limit + 1)
+    place = BEGINNING if query.cursor is None else cursors.decode(query.cursor)
+    after = (lost_after_s, *place, query.limit + 1)
     if query.turn_id is not None:
         return await reading.PAGE_OF_TURN.all(connection, *after, query.turn_id, query.status, query.session_id)
     if query.session_id is not None:

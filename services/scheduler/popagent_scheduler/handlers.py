@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from popagent_bus import Handlers
 from popagent_db.pool import Connection
+from popagent_kit import cursors
 from popagent_kit.clock import now as clock_now
 from popagent_kit.errors import InvalidInputError, KeyUsedError, RevisionConflictError
 from popagent_proto.chat.sessions import DeletedView
@@ -150,7 +151,7 @@ async def run_schedule(deps: SchedulerDeps, command: RunSchedule) -> ScheduleRun
 @handlers.answers(ListScheduleRuns)
 async def list_runs(deps: SchedulerDeps, query: ListScheduleRuns) -> ScheduleRunList:
     """Return one page of the history."""
-    before = _moment_of(query.cursor)
+    before = None if query.cursor is None else cursors.moment_of(query.cursor)
     async with deps.pool.acquire() as conn:
         if await store.GET.first(conn, query.schedule_id) is None:
             raise ScheduleNotFoundError
@@ -206,15 +207,3 @@ async def _store(conn: Connection, wanted: StoredSchedule, next_run_at: datetime
         wanted.enabled,
         next_run_at,
     )
-
-
-def _moment_of(cursor: str | None) -> datetime | None:
-    if cursor is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(cursor)
-        if moment.tzinfo is None:
-            raise ValueError(cursor)
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise InvalidInputError("This cursor is not one that a list answered.", field="cursor") from error

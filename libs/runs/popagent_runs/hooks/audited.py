@@ -7,7 +7,7 @@ from typing import Final
 
 from popagent_db.pool import Connection, Pool
 from popagent_db.query import Query
-from popagent_kit.errors import InvalidInputError
+from popagent_kit.cursors import UnknownCursorError
 from popagent_proto.chat.hooks import HookRunList, HookRunView
 
 KEPT_RUNS: Final = 10_000
@@ -113,7 +113,7 @@ async def audit_page(
     """Return one page of what hooks did in a session or a task, the oldest first.
 
     Raises:
-        InvalidInputError: The cursor is not one of ours.
+        UnknownCursorError: The cursor is not one of ours.
     """
     page = await queries.page.all(conn, about_id, turn_id, _seq_of(cursor), limit, PAGE_BYTES)
     more = bool(page) and await queries.more.value(conn, about_id, turn_id, page[-1].seq)
@@ -124,7 +124,7 @@ def _seq_of(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_SEQ):
-        raise InvalidInputError("This cursor is not one that a list answered.", field="cursor")
+        raise UnknownCursorError
     return int(cursor)
 
 

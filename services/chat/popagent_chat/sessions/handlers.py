@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
-from popagent_chat.sessions import cursor, search, store
+from popagent_chat.sessions import search, store
 from popagent_chat.sessions.store import SessionRow
 from popagent_chat.sessions.view import PagePlace, view_of
 from popagent_chat.threads import store as threads
 from popagent_chat.threads.words import folded
 from popagent_chat.workspaces.handlers import workspace_for
 from popagent_db.pool import Connection
+from popagent_kit import cursors
+from popagent_kit.cursors import UnknownCursorError
 from popagent_kit.errors import ConflictError, InvalidInputError, KeyUsedError, NotFoundError, RevisionConflictError
 from popagent_kit.ids import is_client_id
 from popagent_proto.chat.sessions import (
@@ -56,7 +58,7 @@ class SessionNotFoundError(NotFoundError):
 @handlers.answers(ListSessions)
 async def list_sessions(deps: ChatDeps, query: ListSessions) -> SessionList:
     """Return one page, newest activity first."""
-    updated_at, session_id = cursor.decode(query.cursor)
+    updated_at, session_id = (None, None) if query.cursor is None else cursors.decode(query.cursor)
     which = (query.archived, query.workspace_id, updated_at, session_id, query.limit + 1)
     async with deps.pool.acquire() as conn:
         if query.q is None:
@@ -64,7 +66,7 @@ async def list_sessions(deps: ChatDeps, query: ListSessions) -> SessionList:
         else:
             found = await search.sessions(conn, query.q, which)
     page = found[: query.limit]
-    more = cursor.encode(page[-1].updated_at, page[-1].id) if len(found) > query.limit else None
+    more = cursors.encode(page[-1].updated_at, page[-1].id) if len(found) > query.limit else None
     return SessionList(items=page, next_cursor=more)
 
 
@@ -91,7 +93,7 @@ async def search_messages(deps: ChatDeps, query: SearchMessages) -> MessageHits:
                 await threads.FIND.first(conn, query.session_id, query.cursor) if is_client_id(query.cursor) else None
             )
             if last is None:
-                raise InvalidInputError("This cursor is not one that a search answered.", field="cursor")
+                raise UnknownCursorError("This cursor is not one that a search answered.")
             after_seq = last.seq
         found = await search.messages(conn, query.session_id, query.q, after_seq, query.limit + 1)
     page = found[: query.limit]

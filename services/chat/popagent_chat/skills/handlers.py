@@ -10,7 +10,8 @@ from popagent_chat.agents.handlers import AgentNotFoundError
 from popagent_chat.deps import ChatDeps
 from popagent_chat.skills import store
 from popagent_db.pool import Connection
-from popagent_kit.errors import ConflictError, InvalidInputError, KeyUsedError, NotFoundError, RevisionConflictError
+from popagent_kit.cursors import UnknownCursorError
+from popagent_kit.errors import ConflictError, KeyUsedError, NotFoundError, RevisionConflictError
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.chat.skills import (
     LONGEST_SKILL_NAME,
@@ -139,7 +140,7 @@ def _name_of(cursor: str | None) -> str:
     if cursor is None:
         return ""
     if len(cursor) > LONGEST_SKILL_NAME or not SKILL_NAME.match(cursor):
-        raise InvalidInputError("This cursor is not one that a list answered.", field="cursor")
+        raise UnknownCursorError
     return cursor
 
 

@@ -12,6 +12,7 @@ from popagent_chat.workspaces import store
 from popagent_chat.workspaces.candidates import candidates
 from popagent_chat.workspaces.references import as_extra, closed, in_words
 from popagent_db.pool import Connection
+from popagent_kit.cursors import UnknownCursorError
 from popagent_kit.errors import (
     ConfigurationError,
     ConflictError,
@@ -67,7 +68,7 @@ async def list_workspaces(deps: ChatDeps, query: ListWorkspaces) -> WorkspaceLis
     """Return one page, the default workspace first."""
     async with deps.pool.acquire() as conn:
         if query.cursor is not None and not await _is_stored(conn, query.cursor):
-            raise InvalidInputError("This cursor is not one that a list answered.", field="cursor")
+            raise UnknownCursorError
         found = await store.LIST.all(conn, query.cursor, query.limit + 1)
     page = found[: query.limit]
     rows = await asyncio.to_thread(lambda: [with_state(deps.workspace_root, each) for each in page])

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-from datetime import UTC, datetime
 from typing import Final, get_args
 
 from popagent_db.pool import Pool
 from popagent_db.query import Query
-from popagent_kit.errors import InvalidInputError
-from popagent_kit.ids import is_client_id
+from popagent_kit import cursors
 from popagent_proto.task_runner.tasks import ListTasks, TaskList, TaskState, TaskSummary
 from popagent_task_runner.tasks.store import SUMMARY
 
@@ -48,9 +45,9 @@ def statement(query: ListTasks) -> tuple[Query[TaskSummary], tuple[object, ...]]
     """Return what answers the query, one row more than its limit, and the arguments.
 
     Raises:
-        InvalidInputError: The cursor is not one of ours.
+        UnknownCursorError: The cursor is not one of ours.
     """
-    created_at, task_id = decode(query.cursor)
+    created_at, task_id = (None, None) if query.cursor is None else cursors.decode(query.cursor)
     states = sorted(set(query.state or STATES))
     arguments = (states, created_at, task_id, query.limit + 1, query.source, query.q)
     if query.schedule_id is not None:
@@ -60,33 +57,11 @@ def statement(query: ListTasks) -> tuple[Query[TaskSummary], tuple[object, ...]]
     return LIST, (*arguments, None)
 
 
-def encode(task: TaskSummary) -> str:
-    """Return the cursor that asks for what comes after this row."""
-    return base64.urlsafe_b64encode(f"{task.created_at.isoformat()}|{task.id}".encode()).decode()
-
-
-def decode(cursor: str | None) -> tuple[datetime | None, str | None]:
-    """Return (created_at, id), or two Nones for the first page.
-
-    Raises:
-        InvalidInputError: Not a cursor of ours.
-    """
-    if cursor is None:
-        return None, None
-    try:
-        moment, _, task_id = base64.urlsafe_b64decode(cursor.encode()).decode().partition("|")
-        created_at = datetime.fromisoformat(moment)
-        if created_at.tzinfo is None or not is_client_id(task_id):
-            raise ValueError(cursor)
-        return created_at.astimezone(UTC), task_id
-    except (ValueError, OverflowError) as error:
-        raise InvalidInputError("This cursor is not one that a list answered.", field="cursor") from error
-
-
 async def page(pool: Pool, query: ListTasks) -> TaskList:
     """Return one page, newest first."""
     wanted, arguments = statement(query)
     async with pool.acquire() as conn:
         found = await wanted.all(conn, *arguments)
     items = found[: query.limit]
-    return TaskList(items=items, next_cursor=encode(items[-1]) if len(found) > query.limit else None)
+    more = cursors.encode(items[-1].created_at, items[-1].id) if len(found) > query.limit else None
+    return TaskList(items=items, next_cursor=more)
