@@ -20,14 +20,20 @@ class CliError(click.ClickException):
     """Ends the command with exit code 1; the message says what to do."""
 
     exit_code = FAILED
+    is_passing = False
+    """Whether the same request may be answered in a moment, as while popagent is restarted."""
 
 
 class NotRunningError(CliError):
     """Nothing listens at the address."""
 
+    is_passing = True
+
 
 class CutError(CliError):
     """The connection broke or timed out; whether the request was carried out is not known."""
+
+    is_passing = True
 
 
 class RefusedError(CliError):
@@ -39,3 +45,4 @@ class RefusedError(CliError):
         self.code = code
         self.body = body
         self.retry_after_s = retry_after_s
+        self.is_passing = status == 503

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from popagent_cli.client import ID, Client, with_client
-from popagent_cli.errors import CliError, CutError, NotRunningError, RefusedError
+from popagent_cli.errors import CliError
 from popagent_cli.events import AGAIN_S, PLACES, SILENCE_S
 from popagent_cli.printing import as_json_option, fit, local_time, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
@@ -94,11 +94,9 @@ def _states(client: Client, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
         try:
             for now in _told(client, job["id"]):
                 yield now
-        except RefusedError as error:
-            if error.status != 503:
+        except CliError as error:
+            if not error.is_passing:
                 raise
-        except (CutError, NotRunningError):
-            pass  # the gateway may be restarting; the job goes on without it
         if now["state"] not in OVER:
             time.sleep(AGAIN_S)
 

@@ -10,7 +10,7 @@ import click
 
 from popagent_cli.client import ID, Client, given, with_client
 from popagent_cli.deleting import ask_before, yes_option
-from popagent_cli.errors import FAILED
+from popagent_cli.errors import FAILED, CliError
 from popagent_cli.piped import text_of
 from popagent_cli.printing import as_json_option, dim, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line, safe
@@ -143,14 +143,29 @@ def _followed(client: Client, view: dict[str, Any], shown: _Shown) -> dict[str, 
     revision = view["revision"]
     while True:
         ended = view["state"] in ENDED
-        page = client.get(f"/api/tasks/{view['id']}/transcript", after=revision)
+        page = _answer(client, f"/api/tasks/{view['id']}/transcript", after=revision)
         shown.records(page["records"])
         if page["revision"] == revision:
             if ended:
-                return client.get(f"/api/tasks/{view['id']}")  # type: ignore[no-any-return]
+                return _answer(client, f"/api/tasks/{view['id']}")
             time.sleep(LOOK_EVERY_S)
         revision = page["revision"]
-        view = client.get(f"/api/tasks/{view['id']}", limit=0)
+        view = _answer(client, f"/api/tasks/{view['id']}", limit=0)
+
+
+def _answer(client: Client, path: str, **params: Any) -> dict[str, Any]:
+    """Ask until there is an answer: popagent may be restarting, and the task goes on."""
+    told = False
+    while True:
+        try:
+            return client.get(path, **params)  # type: ignore[no-any-return]
+        except CliError as error:
+            if not error.is_passing:
+                raise
+            if not told:
+                note(f"{error.message} Trying again.")
+                told = True
+        time.sleep(LOOK_EVERY_S)
 
 
 class _Shown:
@@ -210,7 +225,7 @@ def _lines(record: dict[str, Any], calls: list[dict[str, Any]]) -> list[str]:
     if record["kind"] == "status":
         return [f"· {one_safe_line(record['text'], 400)}"]
     if record["kind"] == "step-start":
-        return [f"— {who} step {record['step']}".replace("—  ", "— ")]
+        return [f"— {who} step {record['step']}" if who else f"— step {record['step']}"]
     lines = []
     for call in calls:
         outcome = call["error"] or call["result"] or ""

@@ -92,6 +92,21 @@ CALL = {
 }
 
 
+def test_a_task_is_followed_while_the_door_is_restarted(peer: Peer, run: Run) -> None:
+    busy = ({"error": "Not now.", "code": "unavailable"}, 503)
+    views = iter([({**TASK, "state": "running"}, 200), busy, busy, (TASK, 200), (TASK, 200)])
+    empty = {"taskId": "t1", "records": [], "previousCursor": None}
+    pages = iter([busy, ({**empty, "revision": 1}, 200), ({**empty, "revision": 1}, 200)])
+    peer.answers["task-show"] = lambda _: next(views)
+    peer.answers["task-show --follow"] = lambda _: next(pages)
+
+    result = run("task-show", "t1", "--follow")
+
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("Trying again.") == 2
+    assert next(views, None) is next(pages, None) is None
+
+
 def test_a_failed_task_says_why_and_a_follower_exits_with_1(peer: Peer, run: Run) -> None:
     lost = {"state": "dead-letter", "lastErrorClass": "runner-lost", "lastError": "Gone.", "explanation": "Spent."}
     peer.answers["task-show"] = {**TASK, **lost}
