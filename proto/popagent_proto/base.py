@@ -32,10 +32,15 @@ Text = Annotated[str, AfterValidator(_without_nul)]
 _NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-def _visible_line(text: str) -> str:
+def not_blank(text: str) -> str:
+    """Return text that says something; raises ValueError for blanks alone."""
     if not text.strip():
         raise ValueError("must not be blank")
-    if _NOT_IN_A_LINE.search(text):
+    return text
+
+
+def _visible_line(text: str) -> str:
+    if _NOT_IN_A_LINE.search(not_blank(text)):
         raise ValueError("must be one line, without control characters")
     return text
 

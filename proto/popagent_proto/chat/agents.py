@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from popagent_kit.ids import Id
-from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire, not_blank
 from popagent_proto.chat.models import ModelId
 
 WorkspaceAccess = Literal["none", "read-only", "read-write"]
@@ -21,12 +21,6 @@ ORCHESTRATOR: Final = "orchistrator"
 LONGEST_INSTRUCTIONS: Final = 20_000
 LONGEST_URL: Final = 2_000
 MOST_TOOLS: Final = 64
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be blank")
-    return text
 
 
 def _web_address(text: str) -> str:
@@ -48,8 +42,8 @@ def _each_once(names: Sequence[str]) -> Sequence[str]:
 
 
 AgentName = Annotated[Line, Field(min_length=1, max_length=80)]
-DelegationDescription = Annotated[Text, Field(min_length=1, max_length=1_000), AfterValidator(_not_blank)]
-Instructions = Annotated[Text, Field(min_length=1, max_length=LONGEST_INSTRUCTIONS), AfterValidator(_not_blank)]
+DelegationDescription = Annotated[Text, Field(min_length=1, max_length=1_000), AfterValidator(not_blank)]
+Instructions = Annotated[Text, Field(min_length=1, max_length=LONGEST_INSTRUCTIONS), AfterValidator(not_blank)]
 WebAddress = Annotated[
     Text,
     Field(min_length=1, max_length=LONGEST_URL, json_schema_extra={"format": "uri"}),

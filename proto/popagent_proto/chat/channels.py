@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from popagent_kit.errors import ConflictError, NotFoundError, RateLimitedError
 from popagent_kit.ids import Id
-from popagent_proto.base import Command, Event, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.base import Command, Event, ListView, Moment, Query, Text, View, Wire, not_blank
 from popagent_proto.task_runner.tasks import EXCERPT_CHARACTERS, TaskState
 
 GENERAL: Final = "general"
@@ -20,16 +20,10 @@ AuthorKind = Literal["user", "agent", "system"]
 RunState = Literal["waiting"] | TaskState
 
 
-def _says_something(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be blank")
-    return text
-
-
 Markdown = Annotated[
     Text,
     Field(min_length=1, max_length=BODY_CHARACTERS, description="Markdown; characters, not bytes."),
-    AfterValidator(_says_something),
+    AfterValidator(not_blank),
 ]
 
 

@@ -7,21 +7,15 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from popagent_kit.ids import Id
-from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire, not_blank
 from popagent_proto.common import JobView, TurnEnd
 
 Title = Annotated[Line, Field(min_length=1, max_length=200)]
 UiMessage = dict[str, Any]
 
 
-def _with_words(text: str) -> str:
-    if not text.split():
-        raise ValueError("must not be blank")
-    return text
-
-
 # Every word must occur, somewhere and in any case, accents aside; words may be parts of longer ones.
-SearchText = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_with_words)]
+SearchText = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(not_blank)]
 EXCERPT_CHARACTERS = 160
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import AfterValidator, Field
 
 from popagent_kit.ids import Id
-from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.base import Command, Event, Line, ListView, Moment, Query, Text, View, Wire, not_blank
 from popagent_proto.chat.sessions import DeletedView
 
 LONGEST_SKILL_NAME: Final = 64
@@ -32,12 +32,6 @@ def _skill_name(name: str) -> str:
     if not SKILL_NAME.match(name):
         raise ValueError("must be lower-case letters and digits, in words joined by single hyphens")
     return name
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be blank")
-    return text
 
 
 def _below_the_skill(path: str) -> str:
@@ -80,12 +74,12 @@ SkillDescription = Annotated[
         max_length=LONGEST_DESCRIPTION,
         description="What it is for and when to use it: all that the agent knows of it before it opens it.",
     ),
-    AfterValidator(_not_blank),
+    AfterValidator(not_blank),
 ]
 SkillInstructions = Annotated[
     Text,
     Field(min_length=1, max_length=LONGEST_SKILL_INSTRUCTIONS, description="The procedure, in Markdown."),
-    AfterValidator(_not_blank),
+    AfterValidator(not_blank),
 ]
 ReferencePath = Annotated[
     Line, Field(min_length=1, max_length=LONGEST_REFERENCE_PATH), AfterValidator(_below_the_skill)

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from popagent_kit.errors import ConflictError, NotFoundError, RateLimitedError
 from popagent_kit.ids import Id
-from popagent_proto.base import Command, Event, ListView, Moment, Query, Text, View, Wire
+from popagent_proto.base import Command, Event, ListView, Moment, Query, Text, View, Wire, not_blank
 from popagent_proto.chat.models import ModelId
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.task_runner.activity import RECORDS_KEPT, ActivityRecord, TranscriptPage
@@ -45,21 +45,15 @@ TaskErrorClass = Literal[
 TaskOutcome = Literal["completed", "failed", "cancelled", "dead-letter"]
 
 
-def _says_something(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be blank")
-    return text
-
-
 Prompt = Annotated[
     Text,
     Field(min_length=1, max_length=PROMPT_CHARACTERS, description="What is to be done; characters, not tokens."),
-    AfterValidator(_says_something),
+    AfterValidator(not_blank),
 ]
 Evidence = Annotated[
     Text,
     Field(min_length=1, max_length=EVIDENCE_CHARACTERS, description="Why it counts as done."),
-    AfterValidator(_says_something),
+    AfterValidator(not_blank),
 ]
 
 
