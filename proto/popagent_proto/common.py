@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from popagent_kit.errors import ConflictError
+from popagent_kit.errors import ConflictError, NotFoundError
 from popagent_kit.ids import Id
 from popagent_proto.base import ListView, Moment, Query, View, Wire
 
@@ -76,6 +76,10 @@ class JobList(ListView):
     """Jobs that are not over first, then by age, the newest first."""
 
     items: list[JobView]
+
+
+class JobNotFoundError(NotFoundError):
+    """There is no job with this id, or it ended more than 7 days ago."""
 
 
 class JobQuery(Query[JobView]):

@@ -6,17 +6,12 @@ from popagent_bus import Handlers
 from popagent_chat.deps import ChatDeps
 from popagent_chat.sessions import delete_all, removing
 from popagent_chat.workspaces import cloning
-from popagent_kit.errors import NotFoundError
 from popagent_proto.chat.jobs import GetChatJob, JobChanged, ListChatJobs
-from popagent_proto.common import JobList, JobView
+from popagent_proto.common import JobList, JobNotFoundError, JobView
 from popagent_rows.jobs import Job, JobNews
 from popagent_rows.outbox import Outbox
 
 handlers = Handlers[ChatDeps]()
-
-
-class JobNotFoundError(NotFoundError):
-    """There is no job with this id, or it ended more than 7 days ago."""
 
 
 @handlers.answers(GetChatJob)

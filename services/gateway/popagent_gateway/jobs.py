@@ -6,19 +6,14 @@ from typing import Any, Final
 
 from popagent_bus import Bus
 from popagent_gateway.errors import JsonResponse
-from popagent_kit.errors import NotFoundError
 from popagent_proto.chat.jobs import GetChatJob, ListChatJobs
-from popagent_proto.common import JobList, JobQuery, JobsQuery, JobView
+from popagent_proto.common import JobList, JobNotFoundError, JobQuery, JobsQuery, JobView
 
 ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
     202: {"model": JobView, "description": "It takes longer; `GET /api/jobs/{id}` says how far it is."}
 }
 # Every service with jobs has both.
 OWNERS: Final[dict[str, tuple[type[JobQuery], type[JobsQuery]]]] = {"chat": (GetChatJob, ListChatJobs)}
-
-
-class JobNotFoundError(NotFoundError):
-    """There is no job with this id, or it ended more than 7 days ago."""
 
 
 def accepted(job: JobView) -> JsonResponse:
