@@ -88,12 +88,12 @@ async def patch_settings(deps: ChatDeps, command: PatchChannelSettings) -> Chann
 async def read_channel(deps: ChatDeps, query: ReadChannel) -> ChannelHistory:
     """Return a page, oldest first."""
     async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
-        channel = await _channel(conn, query.channel_id)
+        revision = await _revision(conn, query.channel_id)
         arguments = query.channel_id, query.before_seq, query.limit, PAGE_BYTES, query.thread_id
         rows = await store.HISTORY.all(conn, *arguments)
         more = bool(rows) and await store.BEFORE.value(conn, query.channel_id, rows[0].seq, query.thread_id)
     return ChannelHistory(
-        items=[row.view for row in rows], previous_seq=rows[0].seq if more else None, revision=channel.revision
+        items=[row.view for row in rows], previous_seq=rows[0].seq if more else None, revision=revision
     )
 
 
@@ -101,7 +101,7 @@ async def read_channel(deps: ChatDeps, query: ReadChannel) -> ChannelHistory:
 async def read_changes(deps: ChatDeps, query: ReadChannelChanges) -> ChannelChanges:
     """Return what changed, each message once; `reset` where that cannot be known or is too much."""
     async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
-        newest = (await _channel(conn, query.channel_id)).revision
+        newest = await _revision(conn, query.channel_id)
         after = newest if query.after is None else query.after
         if after > newest or newest - after > LONGEST_REPLAY:
             return ChannelChanges(items=[], revision=newest, more=False, reset=True)
@@ -171,14 +171,17 @@ async def mark_read(deps: ChatDeps, command: MarkChannelRead) -> ChannelView:
     """Move the cursor forward, to the newest message at most."""
     async with deps.pool.transaction() as conn:
         await store.READ.run(conn, command.channel_id, command.seq)
-        return await _channel(conn, command.channel_id)
-
-
-async def _channel(conn: Connection, channel_id: str) -> ChannelView:
-    channel = await store.GET.first(conn, channel_id)
+        channel = await store.GET.first(conn, command.channel_id)
     if channel is None:
         raise ChannelNotFoundError
     return channel
+
+
+async def _revision(conn: Connection, channel_id: str) -> int:
+    revision = await store.REVISION.first(conn, channel_id)
+    if revision is None:
+        raise ChannelNotFoundError
+    return revision
 
 
 async def _workers(conn: Connection) -> list[AgentView]:
