@@ -158,7 +158,7 @@ def rename(client: Client, workspace: str, name: str, as_json: bool) -> None:
 @as_json_option
 @with_client
 def delete(client: Client, workspace: str, as_json: bool) -> None:
-    """Forget a workspace that no session works in; its folder stays where it is."""
+    """Forget a workspace that nothing refers to; its folder stays where it is."""
     found = find_workspace(client, workspace)
     gone = client.send("DELETE", f"/api/workspaces/{found['id']}")
     forgotten = f"{one_safe_line(found['name'])} is forgotten; its folder {one_safe_line(found['path'])} stays"
