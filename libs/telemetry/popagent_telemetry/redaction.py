@@ -37,10 +37,11 @@ LONG_HELD: Final = 2_000
 
 _ALONE: Final = re.compile(rf"(?:^|[_.-]|(?<=[a-z])(?=[A-Z])){NAMES}s?$|^authorization$|cookie$", re.I)
 
-# One linear pass that answers "no" for most texts; forty substring searches cost four to twenty times as much.
-_SUSPECT: Final = re2.compile(
-    "(?i)" + "|".join(sorted({re2.escape(marker) for shape in SHAPES for marker in shape.markers}))
-)
+# One linear pass that answers "no" for most texts; forty substring searches cost four to twenty times as much. A set
+# tells no places, for which an expression of this library takes five times as long as for the pass over a short text.
+_SUSPECT: Final = re2.Set.SearchSet()
+_SUSPECT.Add("(?i)" + "|".join(sorted({re2.escape(marker) for shape in SHAPES for marker in shape.markers})))
+_SUSPECT.Compile()
 # Of names up to this length it is remembered what they are.
 LONGEST_NAME: Final = 100
 
@@ -68,7 +69,7 @@ def secrets_registered() -> int:
 def redact(text: str) -> str:
     """Return `text` without credentials: registered values, then keys, tokens, private keys, URL passwords."""
     found = _registered(text) if _known else []
-    if _SUSPECT.search(text) is not None:
+    if _SUSPECT.Match(text) is not None:
         found += _shaped(text, _suspected(text))
     return _without(text, _merged(found), 0, len(text)) if found else text
 
@@ -131,7 +132,7 @@ class StreamRedactor:
 
     def _released(self, *, at_end: bool) -> str:
         text, begin = self._seen + "".join(self._held), len(self._seen)
-        shapes = _suspected(text) if _SUSPECT.search(text) is not None else []
+        shapes = _suspected(text) if _SUSPECT.Match(text) is not None else []
         hold = len(text) if at_end else max(begin, _settled(text, shapes))
         found = _merged([*_registered(text), *_shaped(text, shapes)])
         # What reaches over the end of what is shown now is decided later.
