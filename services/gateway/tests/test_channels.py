@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 
-from popagent_gateway.streams import channel
+from popagent_gateway.streams import hub_feed
 from popagent_kit.clock import now
 from popagent_kit.errors import AppError, UnavailableError
 from popagent_proto.chat.channels import (
@@ -239,8 +239,8 @@ async def test_a_channel_that_went_back_while_it_was_followed_gives_resync(serve
 async def test_a_lost_wake_up_and_an_owner_that_is_away_cost_time_alone(
     served: Served, chat: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(channel, "TICK_S", 0.2)
-    monkeypatch.setattr(channel, "AGAIN_S", 0.1)
+    monkeypatch.setattr(hub_feed, "TICK_S", 0.2)
+    monkeypatch.setattr(hub_feed, "AGAIN_S", 0.1)
     talk = Talk(chat)
     async with following(served) as stream:
         await anext(stream)

@@ -11,7 +11,7 @@ import pytest
 from popagent_bus import Bus
 from popagent_bus.streams import declare
 from popagent_db.pool import Pool
-from popagent_gateway.streams import event_hub, events
+from popagent_gateway.streams import event_hub, hub_feed
 from popagent_gateway.streams.topics import HEALTH, TOPIC_OF, TOPICS, parse_topics
 from popagent_gateway.wiring import Gateway
 from popagent_kit import tasks
@@ -124,7 +124,7 @@ async def test_a_range_that_the_stream_no_longer_has_gives_resync(private_nats: 
 async def test_a_wiped_nats_gives_resync_with_a_new_identity(
     private_nats: NatsServer, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "AGAIN_S", 0.05)
+    monkeypatch.setattr(hub_feed, "AGAIN_S", 0.05)
     async with gateway_on(private_nats, pool) as (client, gateway):
         await tell(gateway.hub.bus, deleted("s1"))
         async with following(client, "sessions") as stream:
@@ -160,7 +160,7 @@ async def gateway_on(nats: NatsServer, pool: Pool) -> AsyncIterator[tuple[httpx2
 async def test_a_lost_wake_up_costs_a_tick_and_no_event(
     served: Served, chat: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "TICK_S", 0.05)
+    monkeypatch.setattr(hub_feed, "TICK_S", 0.05)
     async with following(served.http, "sessions") as stream:
         await anext(stream)
         served.gateway.hub._listeners, lost = set(), served.gateway.hub._listeners
@@ -172,7 +172,7 @@ async def test_a_lost_wake_up_costs_a_tick_and_no_event(
 
 
 async def test_an_event_that_was_heard_before_it_was_stored_is_read_soon(served: Served, chat: Owner) -> None:
-    async with following(served.http, "sessions") as stream, asyncio.timeout(events.TICK_S / 2):
+    async with following(served.http, "sessions") as stream, asyncio.timeout(hub_feed.TICK_S / 2):
         await anext(stream)
         # Heard by the hub, and nothing read.
         served.gateway.hub._listeners, lost = set(), served.gateway.hub._listeners
@@ -190,7 +190,7 @@ async def test_an_event_that_nobody_heard_after_a_reconnection_is_read_soon(
     # Far enough for a slow machine.
     monkeypatch.setattr(event_hub, "LOOK_AFTER_RECONNECTION_S", tuple(float(late) for late in range(1, 10)))
     monkeypatch.setattr(event_hub, "LOOK_AGAIN_S", 60.0)
-    monkeypatch.setattr(events, "AGAIN_S", 0.05)
+    monkeypatch.setattr(hub_feed, "AGAIN_S", 0.05)
     async with gateway_on(private_nats, pool) as (client, gateway):
         bus = gateway.hub.bus
         async with following(client, "sessions") as stream:
@@ -202,7 +202,7 @@ async def test_an_event_that_nobody_heard_after_a_reconnection_is_read_soon(
             [heard_by] = [one for one in bus.client._subs.values() if one.subject == event_hub.ALL_EVENTS]
             await heard_by.unsubscribe()
             await tell(bus, deleted("s2"))
-            async with asyncio.timeout(events.TICK_S - 4):
+            async with asyncio.timeout(hub_feed.TICK_S - 4):
                 second = await anext(stream)
 
     assert json.loads(second.data)["event"]["sessionId"] == "s2"
@@ -219,7 +219,7 @@ async def until_told(bus: Bus, event: Event) -> None:
 async def test_events_of_other_topics_do_not_keep_the_heartbeat_away(
     served: Served, chat: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "TICK_S", 0.3)
+    monkeypatch.setattr(hub_feed, "TICK_S", 0.3)
 
     async def others() -> None:
         while True:
