@@ -125,6 +125,7 @@ async def test_a_name_that_is_taken_is_said_beside_it_and_a_skill_is_turned_off_
     await field(page, "Name").fill("greet-people")
     await save(page).click()
     await expect(field(page, "Name")).to_have_attribute("aria-invalid", "true")
+    await expect(page.get_by_text("Somebody saved this skill meanwhile")).to_have_count(0)
     await page.get_by_role("button", name="Discard").click()
 
     await page.get_by_role("link", name="All skills of").click()

@@ -35,7 +35,7 @@ export function SaveBar({
   const canSave = changed > 0 && disputed === 0 && wrong === 0 && !saving.busy;
   useCommands([changed > 0 && { id: `save ${what}`, title: `Save the ${what}`, group: "Do", keys: "mod+enter", run: () => canSave && saving.save() }]);
   if (changed === 0) return null;
-  const isOvertaken = saving.error instanceof ApiError && saving.error.status === 409;
+  const isOvertaken = saving.error instanceof ApiError && saving.error.code === "revision_conflict";
   return (
     <footer className="save-bar">
       <Icon name="pen" />
