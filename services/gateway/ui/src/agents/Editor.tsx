@@ -1,38 +1,38 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
-import { type ReactNode, useId } from "react";
-import { ApiError, api } from "../api/client";
+import { useQuery } from "@tanstack/react-query";
+import { useId } from "react";
 import { modelsQuery } from "../app/queries";
-import type { AgentFinding, AgentPatch, AgentView, ToolView } from "../contracts";
-import { FieldRow } from "../editing/FieldRow";
+import type { AgentFinding, AgentView, ToolView } from "../contracts";
 import { SaveBar } from "../editing/SaveBar";
 import { Unsaved } from "../editing/Unsaved";
+import { type Form as EditedForm, formFields } from "../editing/formFields";
+import { refusedBy } from "../editing/refused";
+import { useSaving } from "../editing/useSaving";
 import { Icon } from "../ui/Icon";
 import { Segments } from "../ui/Segments";
-import { say } from "../ui/toasts";
 import { exactly } from "../ui/words";
 import { ToolPicks } from "./ToolPicks";
-import { type Draft, type Field, LONGEST, type Value, afterSave, changes, conflicts, errors, keepMine, patchOf, put, shown, without } from "./draft";
+import { type Draft, FIELDS, type Field, LONGEST, afterSave, changes, conflicts, drafts, errors, patchOf, shown } from "./draft";
 import { setDraft, useDraft } from "./draftStore";
 import { ACCESS, ALLOWED, LABELS, changesOf, inWords } from "./labels";
 import { ORCHESTRATOR, keepAgent } from "./queries";
 
-interface Form {
-  stored: AgentView;
-  draft: Draft;
-  wrong: Partial<Record<Field, string>>;
-  change: (field: Field, value: Value) => void;
-}
+type Form = EditedForm<AgentView, Field>;
+
+const { change, Row, TextField } = formFields<AgentView, Field>({ drafting: drafts, setDraft, labels: LABELS, inWords });
 
 /** The whole profile of one agent as a form, beside it what saving would change. */
 export function Editor({ stored, tools, findings }: { stored: AgentView; tools: ToolView[]; findings: AgentFinding[] }) {
   const draft = useDraft(stored.id);
-  const saving = useSave(stored, draft);
-  const form: Form = {
-    stored,
+  const saving = useSaving<AgentView, Draft>({
+    path: `/api/agents/${stored.id}`,
+    name: "agent",
     draft,
-    wrong: { ...saving.refused, ...errors(draft) },
-    change: (field, value) => setDraft(stored.id, (before) => put(before, field, value, stored)),
-  };
+    patch: () => patchOf(draft, stored),
+    keep: keepAgent,
+    onSaved: (saved, sent) => setDraft(stored.id, (now) => afterSave(now, sent, saved)),
+    told: "Saved. The next run uses it.",
+  });
+  const form: Form = { id: stored.id, stored, draft, wrong: { ...refusedBy(saving.refusal, FIELDS), ...errors(draft) }, isNew: false };
   const agent = shown(stored, draft);
   const toolsId = useId();
   return (
@@ -43,19 +43,19 @@ export function Editor({ stored, tools, findings }: { stored: AgentView; tools: 
             {findings.map((finding) => (
               <Finding key={`${finding.code} ${finding.message}`} finding={finding} />
             ))}
-            <TextField form={form} field="name" value={agent.name} />
-            <TextField form={form} field="delegationDescription" value={agent.delegationDescription} rows={3} hint="Read by the orchestrator." />
-            <TextField form={form} field="instructions" value={agent.instructions} rows={14} hint="The whole of its guidance, in the prompt of every run." />
+            <TextField form={form} field="name" />
+            <LongField form={form} field="delegationDescription" rows={3} hint="Read by the orchestrator." />
+            <LongField form={form} field="instructions" rows={14} hint="The whole of its guidance, in the prompt of every run." />
             <div className="two">
               <Choice form={form} field="workspaceAccess" value={agent.workspaceAccess} choices={ACCESS} />
               <Choice form={form} field="browserAccess" value={agent.browserAccess} choices={ALLOWED} />
             </div>
             {stored.id !== ORCHESTRATOR && <Choice form={form} field="delegable" value={agent.delegable} choices={ALLOWED} />}
             <Row form={form} field="tools" labelId={toolsId} beside={`${agent.tools.length} of ${tools.length}`} hint="In order of importance: a small model is offered the first ones.">
-              <ToolPicks chosen={agent.tools} tools={tools} labelledBy={toolsId} onChange={(names) => form.change("tools", names)} />
+              <ToolPicks chosen={agent.tools} tools={tools} labelledBy={toolsId} onChange={(names) => change(form, "tools", names)} />
             </Row>
             <ModelField form={form} value={agent.modelOverride} />
-            <TextField form={form} field="sourceUrl" value={agent.sourceUrl} hint="An address, for those who read the profile." />
+            <TextField form={form} field="sourceUrl" isNullable hint="An address, for those who read the profile." />
             <p className="xs faint">
               {stored.revision === 0 ? "As it came with popagent" : `Revision ${stored.revision}, saved ${exactly(stored.updatedAt)}`}
             </p>
@@ -89,71 +89,10 @@ function Finding({ finding }: { finding: AgentFinding }) {
   );
 }
 
-/** One field of the profile, as far as it is not its control. */
-function Row({
-  form: { stored, draft, wrong },
-  field,
-  children,
-  ...rest
-}: {
-  form: Form;
-  field: Field;
-  labelFor?: string;
-  labelId?: string;
-  beside?: string;
-  hint?: string | undefined;
-  children: ReactNode;
-}) {
-  return (
-    <FieldRow
-      label={LABELS[field]}
-      error={wrong[field]}
-      isChanged={changes(draft, stored).includes(field)}
-      dispute={
-        conflicts(draft, stored).includes(field)
-          ? {
-              stored: inWords(field, stored[field]),
-              mine: inWords(field, draft[field]?.value ?? null),
-              onKeepMine: () => setDraft(stored.id, (before) => keepMine(before, field, stored)),
-              onTakeStored: () => setDraft(stored.id, (before) => without(before, [field])),
-            }
-          : null
-      }
-      {...rest}
-    >
-      {children}
-    </FieldRow>
-  );
-}
-
-function TextField({
-  form,
-  field,
-  value,
-  rows,
-  hint,
-}: {
-  form: Form;
-  field: "name" | "delegationDescription" | "instructions" | "sourceUrl";
-  value: string | null;
-  rows?: number;
-  hint?: string;
-}) {
-  const id = useId();
-  const text = value ?? "";
-  const control = {
-    id,
-    className: "input",
-    value: text,
-    "aria-invalid": form.wrong[field] !== undefined,
-    "aria-describedby": `${id}-hint ${id}-error`,
-    onChange: (event: { target: { value: string } }) => form.change(field, event.target.value === "" && field === "sourceUrl" ? null : event.target.value),
-  };
-  return (
-    <Row form={form} field={field} labelFor={id} hint={hint} beside={rows ? `${[...text].length.toLocaleString()} of ${LONGEST[field]?.toLocaleString()} characters` : ""}>
-      {rows ? <textarea rows={rows} {...control} /> : <input autoComplete="off" {...control} />}
-    </Row>
-  );
+/** A text that may become long: beside it stands how long it is. */
+function LongField({ form, field, rows, hint }: { form: Form; field: "delegationDescription" | "instructions"; rows: number; hint: string }) {
+  const length = [...shown(form.stored, form.draft)[field]].length;
+  return <TextField form={form} field={field} rows={rows} hint={hint} beside={`${length.toLocaleString()} of ${LONGEST[field]?.toLocaleString()} characters`} />;
 }
 
 function Choice({
@@ -174,7 +113,7 @@ function Choice({
         value={String(value)}
         choices={choices}
         labelledBy={id}
-        onChange={(choice) => form.change(field, typeof value === "boolean" ? choice === "true" : (choice as Value))}
+        onChange={(choice) => change(form, field, typeof value === "boolean" ? choice === "true" : (choice as AgentView["workspaceAccess"]))}
       />
     </Row>
   );
@@ -195,7 +134,7 @@ function ModelField({ form, value }: { form: Form; value: string | null }) {
         value={value ?? ""}
         aria-invalid={form.wrong.modelOverride !== undefined}
         aria-describedby={`${id}-hint ${id}-error`}
-        onChange={(event) => form.change("modelOverride", event.target.value.trim() || null)}
+        onChange={(event) => change(form, "modelOverride", event.target.value.trim() || null)}
       />
       <datalist id={`${id}-models`}>
         {data?.models.map((model) => (
@@ -204,30 +143,4 @@ function ModelField({ form, value }: { form: Form; value: string | null }) {
       </datalist>
     </Row>
   );
-}
-
-/** Saving of one profile: `refused` says by field what the server did not accept. */
-function useSave(stored: AgentView, draft: Draft) {
-  const save = useMutation({
-    mutationFn: ({ patch }: { patch: AgentPatch; sent: Draft }) => api.patch<AgentView>(`/api/agents/${stored.id}`, patch),
-    onSuccess: (agent, { sent }) => {
-      keepAgent(agent);
-      setDraft(stored.id, (now) => afterSave(now, sent, agent));
-      say("Saved. The next run uses it.");
-    },
-    onError: (error) => {
-      if (error instanceof ApiError && error.status === 409 && error.body["agent"]) keepAgent(error.body["agent"] as AgentView);
-    },
-  });
-  // A refusal is about what was sent, not about what is typed now.
-  const refusal = save.error instanceof ApiError && save.variables?.sent === draft ? save.error : null;
-  const field = refusal?.field?.split(".")[0];
-  const refused: Partial<Record<Field, string>> = refusal && field ? { [field as Field]: refusal.message } : {};
-  return {
-    save: () => save.mutate({ patch: patchOf(draft, stored), sent: draft }),
-    reset: () => save.reset(),
-    busy: save.isPending,
-    error: save.error,
-    refused,
-  };
 }

@@ -3,7 +3,7 @@ import { type DraftOf, drafting } from "../editing/draft";
 import { plural } from "../ui/words";
 
 /** What of a profile can be changed, in the order of the form. */
-const FIELDS = [
+export const FIELDS = [
   "name",
   "delegationDescription",
   "instructions",
@@ -27,12 +27,12 @@ export const LONGEST: Partial<Record<Field, number>> = {
   modelOverride: 200,
 };
 
-const { changed, ...draft } = drafting<AgentView, Field>(FIELDS);
-export const { shown, put, changes, conflicts, keepMine, without, afterSave } = draft;
+export const drafts = drafting<AgentView, Field>(FIELDS);
+export const { shown, put, changes, conflicts, keepMine, without, afterSave } = drafts;
 
 /** What is sent: only what changed, and the revision that it was compared with. */
 export function patchOf(draft: Draft, stored: AgentView): AgentPatch {
-  return { revision: stored.revision, ...changed(draft, stored) };
+  return { revision: stored.revision, ...drafts.changed(draft, stored) };
 }
 
 /** What cannot be saved, in words; the server has the last word. */

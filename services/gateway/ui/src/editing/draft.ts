@@ -27,6 +27,11 @@ export function drafting<Stored extends object, Field extends keyof Stored & str
     return { ...draft, [field]: { value, base: draft[field]?.base ?? stored[field] } };
   }
 
+  /** Put several at once. */
+  function putAll(draft: Draft, values: Partial<Pick<Stored, Field>>, stored: Stored): Draft {
+    return fields.reduce((after, field) => (values[field] === undefined ? after : put(after, field, values[field], stored)), draft);
+  }
+
   /** The fields that differ from what is stored, wrong ones included. */
   function changes(draft: Draft, stored: Stored): Field[] {
     return fields.filter((field) => draft[field] !== undefined && !same(draft[field].value, stored[field]));
@@ -63,5 +68,7 @@ export function drafting<Stored extends object, Field extends keyof Stored & str
     return rest;
   }
 
-  return { shown, put, changes, conflicts, changed, keepMine, without, afterSave };
+  return { shown, put, putAll, changes, conflicts, changed, keepMine, without, afterSave };
 }
+
+export type Drafting<Stored extends object, Field extends keyof Stored & string> = ReturnType<typeof drafting<Stored, Field>>;

@@ -4,7 +4,7 @@ import { CopyButton } from "../ui/CopyButton";
 import { Coded } from "../ui/Coded";
 import { Icon } from "../ui/Icon";
 import { setDraft, useDrafts } from "./draftStore";
-import { BLANK, NEW, put } from "./form";
+import { BLANK, type HookForm, NEW, putAll } from "./form";
 
 const EXAMPLE = `#!/usr/bin/python3
 import json
@@ -16,19 +16,14 @@ if not path.startswith("docs/") or ".." in path:
     print(json.dumps({"decision": "deny", "reason": reason}))
 `;
 
+const BEGUN: Partial<HookForm> = { name: "Docs only", kind: "command", argv: "/hooks/docs-only.py", matcher: "write|edit|delete|move" };
+
 /** Where there is none: what a hook is, and one whole example. */
 export function Explained({ places }: { places: HookList }) {
   const [, navigate] = useLocation();
   const isBegun = useDrafts()[NEW] !== undefined;
   const begin = () => {
-    setDraft(NEW, () =>
-      [
-        ["name", "Docs only"] as const,
-        ["kind", "command"] as const,
-        ["argv", "/hooks/docs-only.py"] as const,
-        ["matcher", "write|edit|delete|move"] as const,
-      ].reduce((draft, [field, value]) => put(draft, field, value, BLANK), {}),
-    );
+    setDraft(NEW, (before) => putAll(before, BEGUN, BLANK));
     navigate(`/settings/hooks/${NEW}`);
   };
   return (

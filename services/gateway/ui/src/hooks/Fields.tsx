@@ -1,28 +1,19 @@
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useId } from "react";
+import { useId } from "react";
 import { agentsQuery } from "../agents/queries";
 import type { HookList } from "../contracts";
-import { FieldRow } from "../editing/FieldRow";
+import { type Form as EditedForm, formFields } from "../editing/formFields";
 import { Coded } from "../ui/Coded";
 import { Icon } from "../ui/Icon";
 import { Segments } from "../ui/Segments";
 import { duration } from "../ui/words";
 import { setDraft } from "./draftStore";
 import { ALL_EVENTS, EVENTS, type HookEvent, KINDS, ON_FAILURE, meant } from "./events";
-import { type Draft, type Field, type HookForm, LABELS, changes, conflicts, keepMine, put, shown, without, withEvent } from "./form";
+import { type Field, type HookForm, LABELS, drafts, shown, withEvent } from "./form";
 
-/** What is edited: `id` names its draft, `stored` is what it is compared with. */
-export interface Form {
-  id: string;
-  stored: HookForm;
-  draft: Draft;
-  wrong: Partial<Record<Field, string>>;
-  isNew: boolean;
-}
+export type Form = EditedForm<HookForm, Field>;
 
-function change<F extends Field>(form: Form, field: F, value: HookForm[F]): void {
-  setDraft(form.id, (before) => put(before, field, value, form.stored));
-}
+const { change, Row, TextField, Flag } = formFields<HookForm, Field>({ drafting: drafts, setDraft, labels: LABELS, inWords });
 
 /** Everything that a hook is made of. */
 export function Fields({ form, hasSecret, places }: { form: Form; hasSecret: boolean; places: HookList }) {
@@ -31,7 +22,7 @@ export function Fields({ form, hasSecret, places }: { form: Form; hasSecret: boo
   const failureId = useId();
   return (
     <>
-      <TextField form={form} field="name" value={hook.name} hint="Whoever is refused something reads it." />
+      <TextField form={form} field="name" hint="Whoever is refused something reads it." />
       <EventField form={form} value={hook.event} />
       {names && <MatcherField form={form} value={hook.matcher} names={names} />}
       <KindFields form={form} hook={hook} places={places} />
@@ -46,10 +37,10 @@ export function Fields({ form, hasSecret, places }: { form: Form; hasSecret: boo
         </Row>
       )}
       <div className="two">
-        <TextField form={form} field="timeoutMs" value={hook.timeoutMs} unit="ms" beside="100 to 30,000" hint={/^\d{4,5}$/.test(hook.timeoutMs) ? `${duration(Number(hook.timeoutMs))}, in which the turn waits.` : "The turn waits so long."} />
-        <TextField form={form} field="orderIndex" value={hook.orderIndex} beside="0 to 10,000" hint="Of one event the lowest comes first." />
+        <TextField form={form} field="timeoutMs" kind="number" unit="ms" beside="100 to 30,000" hint={/^\d{4,5}$/.test(hook.timeoutMs) ? `${duration(Number(hook.timeoutMs))}, in which the turn waits.` : "The turn waits so long."} />
+        <TextField form={form} field="orderIndex" kind="number" beside="0 to 10,000" hint="Of one event the lowest comes first." />
       </div>
-      <EnabledField form={form} value={hook.enabled} />
+      <Flag form={form} field="enabled" hint="Turned off it is kept, can be tested, and is not called." />
     </>
   );
 }
@@ -60,92 +51,6 @@ function inWords(field: Field, value: HookForm[Field]): string {
   if (field === "kind") return KINDS[value as HookForm["kind"]];
   if (typeof value === "boolean") return value ? "On" : "Off";
   return value || "empty";
-}
-
-function Row({
-  form: { id, stored, draft, wrong, isNew },
-  field,
-  children,
-  ...rest
-}: {
-  form: Form;
-  field: Field;
-  labelFor?: string;
-  labelId?: string;
-  beside?: ReactNode;
-  hint?: ReactNode;
-  children: ReactNode;
-}) {
-  return (
-    <FieldRow
-      label={LABELS[field]}
-      error={wrong[field]}
-      isChanged={!isNew && changes(draft, stored).includes(field)}
-      dispute={
-        conflicts(draft, stored).includes(field)
-          ? {
-              stored: inWords(field, stored[field]),
-              mine: inWords(field, draft[field]?.value ?? null),
-              onKeepMine: () => setDraft(id, (before) => keepMine(before, field, stored)),
-              onTakeStored: () => setDraft(id, (before) => without(before, [field])),
-            }
-          : null
-      }
-      {...rest}
-    >
-      {children}
-    </FieldRow>
-  );
-}
-
-function TextField({
-  form,
-  field,
-  value,
-  hint,
-  beside,
-  unit,
-  rows,
-  className = "",
-  placeholder,
-}: {
-  form: Form;
-  field: "name" | "matcher" | "url" | "argv" | "timeoutMs" | "orderIndex";
-  value: string;
-  hint: ReactNode;
-  beside?: ReactNode;
-  unit?: string;
-  rows?: number;
-  className?: string;
-  placeholder?: string;
-}) {
-  const id = useId();
-  const isNumber = field === "timeoutMs" || field === "orderIndex";
-  const control = {
-    id,
-    className: `input ${className}`,
-    value,
-    placeholder,
-    autoComplete: "off",
-    spellCheck: field === "name",
-    inputMode: isNumber ? ("numeric" as const) : undefined,
-    "aria-invalid": form.wrong[field] !== undefined,
-    "aria-describedby": `${id}-hint ${id}-error`,
-    onChange: (event: { target: { value: string } }) => change(form, field, event.target.value),
-  };
-  const input = rows ? <textarea rows={rows} {...control} /> : <input {...control} />;
-  return (
-    <Row form={form} field={field} labelFor={id} hint={hint} beside={beside}>
-      {isNumber ? (
-        <span className="measured">
-          {input}
-          {unit && <span className="small dim">{unit}</span>}
-        </span>
-      ) : (
-        input
-      )}
-    </Row>
-  );
 }
 
 function EventField({ form, value }: { form: Form; value: HookEvent }) {
@@ -190,8 +95,7 @@ function MatcherField({ form, value, names }: { form: Form; value: string; names
     <TextField
       form={form}
       field="matcher"
-      value={value}
-      className="mono"
+      kind="code"
       beside={names === "tools" ? "tools by name" : "specialists by id"}
       hint={
         <>
@@ -224,8 +128,7 @@ function KindFields({ form, hook, places }: { form: Form; hook: HookForm; places
           <TextField
             form={form}
             field="url"
-            value={hook.url}
-            className="mono"
+            kind="code"
             placeholder={`${origins[0] ?? "http://127.0.0.1:9000"}/`}
             hint={
               <>
@@ -246,9 +149,8 @@ function KindFields({ form, hook, places }: { form: Form; hook: HookForm; places
           <TextField
             form={form}
             field="argv"
-            value={hook.argv}
+            kind="code"
             rows={3}
-            className="mono"
             placeholder={"/hooks/guard.py\n--strict"}
             hint={
               <>
@@ -313,18 +215,6 @@ function SecretField({ form, value, hasSecret }: { form: Form; value: string | n
         aria-describedby={`${id}-hint ${id}-error`}
         onChange={(event) => change(form, "secret", event.target.value)}
       />
-    </Row>
-  );
-}
-
-function EnabledField({ form, value }: { form: Form; value: boolean }) {
-  const id = useId();
-  return (
-    <Row form={form} field="enabled" labelFor={id} hint="Turned off it is kept, can be tested, and is not called.">
-      <label className="check">
-        <input id={id} type="checkbox" role="switch" checked={value} aria-describedby={`${id}-hint`} onChange={(event) => change(form, "enabled", event.target.checked)} />
-        <span aria-hidden="true">{value ? "On" : "Off"}</span>
-      </label>
     </Row>
   );
 }

@@ -1,31 +1,38 @@
-import { useMutation } from "@tanstack/react-query";
 import { useLocation } from "wouter";
-import { ApiError, api } from "../api/client";
-import type { HookList, HookView, PatchHookBody } from "../contracts";
+import type { HookList, HookView } from "../contracts";
 import { SaveBar } from "../editing/SaveBar";
 import { deleteSoon } from "../editing/deleteSoon";
-import { client } from "../app/queries";
+import { refusedBy } from "../editing/refused";
+import { useSaving } from "../editing/useSaving";
 import { Icon } from "../ui/Icon";
-import { say } from "../ui/toasts";
 import { exactly } from "../ui/words";
 import { Fields } from "./Fields";
 import { Trial } from "./Trial";
 import { setDraft, useDraft } from "./draftStore";
-import { type Draft, type Field, afterSave, changes, conflicts, errors, formOf, patchOf, shown } from "./form";
-import { dropHook, hooksQuery, keepHook, leaving } from "./queries";
+import { type Draft, FIELDS, afterSave, changes, conflicts, errors, formOf, patchOf, shown } from "./form";
+import { dropHook, keepHook, leaving, loadHooks } from "./queries";
 
 /** A stored hook as a form, and what it makes of an example. */
 export function HookEditor({ hook, places }: { hook: HookView; places: HookList }) {
   const [, navigate] = useLocation();
   const draft = useDraft(hook.id);
   const stored = formOf(hook);
-  const saving = useSave(hook, draft);
+  const saving = useSaving<HookView, Draft>({
+    path: `/api/hooks/${hook.id}`,
+    name: "hook",
+    draft,
+    patch: () => patchOf(draft, hook),
+    keep: keepHook,
+    onSaved: (saved, sent) => setDraft(hook.id, (now) => afterSave(now, sent, formOf(saved))),
+    onGone: loadHooks,
+    told: "Saved. The next run uses it.",
+  });
   const wrong = errors(shown(stored, draft));
   const changed = changes(draft, stored).length;
   const drop = () => {
     const back = () => {
       leaving.delete(hook.id);
-      void client.invalidateQueries({ queryKey: hooksQuery.queryKey });
+      loadHooks();
     };
     leaving.add(hook.id);
     setDraft(hook.id, () => ({}));
@@ -37,7 +44,7 @@ export function HookEditor({ hook, places }: { hook: HookView; places: HookList 
     <>
       <div className="scroll">
         <div className="settings-page">
-          <Fields form={{ id: hook.id, stored, draft, wrong: { ...saving.refused, ...wrong }, isNew: false }} hasSecret={hook.hasSecret} places={places} />
+          <Fields form={{ id: hook.id, stored, draft, wrong: { ...refusedBy(saving.refusal, FIELDS), ...wrong }, isNew: false }} hasSecret={hook.hasSecret} places={places} />
           <Trial key={hook.revision} hook={hook} isChanged={changed > 0} />
           <section className="settings-group">
             <div className="line wrap">
@@ -63,31 +70,4 @@ export function HookEditor({ hook, places }: { hook: HookView; places: HookList 
       />
     </>
   );
-}
-
-/** Saving of one hook: `refused` says by field what the server did not accept. */
-function useSave(hook: HookView, draft: Draft) {
-  const save = useMutation({
-    mutationFn: ({ patch }: { patch: PatchHookBody; sent: Draft }) => api.patch<HookView>(`/api/hooks/${hook.id}`, patch),
-    onSuccess: (saved, { sent }) => {
-      keepHook(saved);
-      setDraft(hook.id, (now) => afterSave(now, sent, formOf(saved)));
-      say("Saved. The next run uses it.");
-    },
-    onError: (error) => {
-      if (!(error instanceof ApiError)) return;
-      if (error.status === 409 && error.body["hook"]) keepHook(error.body["hook"] as HookView);
-      else if (error.status === 404) void client.invalidateQueries({ queryKey: hooksQuery.queryKey });
-    },
-  });
-  // A refusal is about what was sent, not about what is typed now.
-  const refusal = save.error instanceof ApiError && save.variables?.sent === draft ? save.error : null;
-  const refused: Partial<Record<Field, string>> = refusal?.field ? { [refusal.field]: refusal.message } : {};
-  return {
-    save: () => save.mutate({ patch: patchOf(draft, hook), sent: draft }),
-    reset: () => save.reset(),
-    busy: save.isPending,
-    error: save.error,
-    refused,
-  };
 }

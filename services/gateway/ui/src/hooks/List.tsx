@@ -88,7 +88,7 @@ function Row({ hook }: { hook: HookView }) {
   );
 }
 
-export function whereOf(hook: HookView): string {
+function whereOf(hook: HookView): string {
   return visible(hook.kind === "http" ? hook.url : hook.argv.join(" "));
 }
 

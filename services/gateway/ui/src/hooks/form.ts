@@ -20,10 +20,11 @@ export interface HookForm {
   enabled: boolean;
 }
 
-const FIELDS = ["name", "event", "matcher", "kind", "url", "argv", "secret", "onFailure", "timeoutMs", "orderIndex", "enabled"] as const;
+export const FIELDS = ["name", "event", "matcher", "kind", "url", "argv", "secret", "onFailure", "timeoutMs", "orderIndex", "enabled"] as const;
 export type Field = (typeof FIELDS)[number];
 export type Draft = DraftOf<HookForm, Field>;
-export const { shown, put, changes, conflicts, keepMine, without, afterSave } = drafting<HookForm, Field>(FIELDS);
+export const drafts = drafting<HookForm, Field>(FIELDS);
+export const { shown, put, putAll, changes, conflicts, afterSave } = drafts;
 
 export const LABELS: Readonly<Record<Field, string>> = {
   name: "Name",

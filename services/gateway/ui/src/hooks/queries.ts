@@ -27,3 +27,8 @@ export function keepHook(hook: HookView): void {
 export function dropHook(id: string): void {
   client.setQueryData(hooksQuery.queryKey, (list) => list && { ...list, items: list.items.filter((hook) => hook.id !== id) });
 }
+
+/** Load them again. */
+export function loadHooks(): void {
+  void client.invalidateQueries({ queryKey: hooksQuery.queryKey });
+}

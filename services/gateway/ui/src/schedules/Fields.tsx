@@ -1,31 +1,22 @@
 import { type ReactNode, useId } from "react";
-import { FieldRow } from "../editing/FieldRow";
+import { type Form as EditedForm, formFields } from "../editing/formFields";
 import { AgentPicker, ModelPicker, WorkspacePicker } from "../tasks/pickers";
 import { Preview, usePreview } from "./Preview";
 import { setDraft } from "./draftStore";
-import { type Draft, type Field, LABELS, RULES, type ScheduleForm, changes, conflicts, keepMine, put, shown, without } from "./form";
+import { type Field, LABELS, RULES, type ScheduleForm, drafts, shown } from "./form";
 
-/** What is edited: `id` names its draft, `stored` is what it is compared with. */
-export interface Form {
-  id: string;
-  stored: ScheduleForm;
-  draft: Draft;
-  wrong: Partial<Record<Field, string>>;
-  isNew: boolean;
-}
+type Form = EditedForm<ScheduleForm, Field>;
 
-function change<F extends Field>(form: Form, field: F, value: ScheduleForm[F]): void {
-  setDraft(form.id, (before) => put(before, field, value, form.stored));
-}
+const { change, Row, TextField, Flag } = formFields<ScheduleForm, Field>({ drafting: drafts, setDraft, labels: LABELS, inWords });
 
 /** Everything that a person decides about a schedule. */
 export function Fields({ form, rule }: { form: Form; rule: ReturnType<typeof usePreview> }) {
   const schedule = shown(form.stored, form.draft);
   return (
     <>
-      <TextField form={form} field="name" value={schedule.name} />
+      <TextField form={form} field="name" />
       <RuleField form={form} value={schedule.cron} rule={rule} />
-      <TextField form={form} field="prompt" value={schedule.prompt} rows={5} hint="It is given as a task each time, word for word." />
+      <TextField form={form} field="prompt" rows={5} className="grows" hint="It is given as a task each time, word for word." />
       <div className="two">
         {form.isNew && (
           <Choice form={form} field="workspaceId" hint="It never changes.">
@@ -38,99 +29,19 @@ export function Fields({ form, rule }: { form: Form; rule: ReturnType<typeof use
         <Choice form={form} field="model">
           {(picker) => <ModelPicker {...picker} value={schedule.model} />}
         </Choice>
-        <TextField form={form} field="maxAttempts" value={schedule.maxAttempts} beside="1 to 10" hint="Of each task that comes of it." />
-        <TextField form={form} field="catchUpMinutes" value={schedule.catchUpMinutes} unit="min" beside="0 to 10,080" hint="A time that passed while popagent did not run is made up for once, if it is not longer ago." />
+        <TextField form={form} field="maxAttempts" kind="number" beside="1 to 10" hint="Of each task that comes of it." />
+        <TextField form={form} field="catchUpMinutes" kind="number" unit="min" beside="0 to 10,080" hint="A time that passed while popagent did not run is made up for once, if it is not longer ago." />
       </div>
-      <Flag form={form} field="skipIfRunning" value={schedule.skipIfRunning} on="Skip the time" off="Give another task" hint="What is done when a task of an earlier time still waits or runs." />
-      <Flag form={form} field="enabled" value={schedule.enabled} on="On" off="Paused" hint="Paused it is kept, and can be run by hand." />
+      <Flag form={form} field="skipIfRunning" on="Skip the time" off="Give another task" hint="What is done when a task of an earlier time still waits or runs." />
+      <Flag form={form} field="enabled" off="Paused" hint="Paused it is kept, and can be run by hand." />
     </>
   );
 }
 
-function inWords(field: Field, value: ScheduleForm[Field] | null): string {
+function inWords(field: Field, value: ScheduleForm[Field]): string {
   if (field === "skipIfRunning") return value ? "Skip the time" : "Give another task";
   if (field === "enabled") return value ? "On" : "Paused";
-  return String(value ?? "") || (field === "agentId" || field === "model" ? "the default" : "empty");
-}
-
-function Row({
-  form: { id, stored, draft, wrong, isNew },
-  field,
-  children,
-  ...rest
-}: {
-  form: Form;
-  field: Field;
-  labelFor: string;
-  beside?: ReactNode;
-  hint?: ReactNode;
-  children: ReactNode;
-}) {
-  return (
-    <FieldRow
-      label={LABELS[field]}
-      error={wrong[field]}
-      isChanged={!isNew && changes(draft, stored).includes(field)}
-      dispute={
-        conflicts(draft, stored).includes(field)
-          ? {
-              stored: inWords(field, stored[field]),
-              mine: inWords(field, draft[field]?.value ?? null),
-              onKeepMine: () => setDraft(id, (before) => keepMine(before, field, stored)),
-              onTakeStored: () => setDraft(id, (before) => without(before, [field])),
-            }
-          : null
-      }
-      {...rest}
-    >
-      {children}
-    </FieldRow>
-  );
-}
-
-function TextField({
-  form,
-  field,
-  value,
-  hint,
-  beside,
-  unit,
-  rows,
-}: {
-  form: Form;
-  field: "name" | "prompt" | "maxAttempts" | "catchUpMinutes";
-  value: string;
-  hint?: ReactNode;
-  beside?: ReactNode;
-  unit?: string;
-  rows?: number;
-}) {
-  const id = useId();
-  const isNumber = field === "maxAttempts" || field === "catchUpMinutes";
-  const control = {
-    id,
-    className: `input ${rows ? "grows" : ""}`,
-    value,
-    autoComplete: "off",
-    dir: isNumber ? undefined : "auto",
-    inputMode: isNumber ? ("numeric" as const) : undefined,
-    "aria-invalid": form.wrong[field] !== undefined,
-    "aria-describedby": `${id}-hint ${id}-error`,
-    onChange: (event: { target: { value: string } }) => change(form, field, event.target.value),
-  };
-  const input = rows ? <textarea rows={rows} {...control} /> : <input {...control} />;
-  return (
-    <Row form={form} field={field} labelFor={id} hint={hint} beside={beside}>
-      {isNumber ? (
-        <span className="measured">
-          {input}
-          {unit && <span className="small dim">{unit}</span>}
-        </span>
-      ) : (
-        input
-      )}
-    </Row>
-  );
+  return String(value) || (field === "agentId" || field === "model" ? "the default" : "empty");
 }
 
 function RuleField({ form, value, rule }: { form: Form; value: string; rule: ReturnType<typeof usePreview> }) {
@@ -182,18 +93,6 @@ function Choice({ form, field, hint, children }: { form: Form; field: "workspace
   return (
     <Row form={form} field={field} labelFor={id} hint={hint}>
       {children({ id, isInvalid: form.wrong[field] !== undefined, onChange: (value) => change(form, field, value) })}
-    </Row>
-  );
-}
-
-function Flag({ form, field, value, on, off, hint }: { form: Form; field: "skipIfRunning" | "enabled"; value: boolean; on: string; off: string; hint: string }) {
-  const id = useId();
-  return (
-    <Row form={form} field={field} labelFor={id} hint={hint}>
-      <label className="check">
-        <input id={id} type="checkbox" role="switch" checked={value} aria-describedby={`${id}-hint`} onChange={(event) => change(form, field, event.target.checked)} />
-        <span aria-hidden="true">{value ? on : off}</span>
-      </label>
     </Row>
   );
 }

@@ -12,7 +12,7 @@ import { useNow } from "../ui/useNow";
 import { visible } from "../ui/visible";
 import { exactly, when } from "../ui/words";
 import { setDraft, useDrafts } from "./draftStore";
-import { BLANK, NEW, put } from "./form";
+import { BLANK, NEW, putAll } from "./form";
 import { keepSchedule } from "./queries";
 import { away, local, otherZone, outcomeOf } from "./times";
 
@@ -121,10 +121,7 @@ export async function turn(schedule: ScheduleView, enabled: boolean): Promise<vo
 function Explained() {
   const [, navigate] = useLocation();
   const begin = () => {
-    setDraft(NEW, () => {
-      const named = put({}, "name", EXAMPLE.name, BLANK);
-      return put(put(named, "cron", EXAMPLE.cron, BLANK), "prompt", EXAMPLE.prompt, BLANK);
-    });
+    setDraft(NEW, (before) => putAll(before, EXAMPLE, BLANK));
     navigate(`/schedules/${NEW}`);
   };
   return (

@@ -1,12 +1,11 @@
-import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
-import { ApiError, api } from "../api/client";
-import { SCHEDULES, client } from "../app/queries";
-import type { ScheduleChanges, ScheduleView } from "../contracts";
+import type { ScheduleView } from "../contracts";
 import { SaveBar } from "../editing/SaveBar";
 import { Switch } from "../editing/Switch";
 import { deleteSoon } from "../editing/deleteSoon";
+import { refusedBy } from "../editing/refused";
+import { useSaving } from "../editing/useSaving";
 import { Icon } from "../ui/Icon";
 import { attempt } from "../ui/attempt";
 import { say } from "../ui/toasts";
@@ -17,8 +16,8 @@ import { History } from "./History";
 import { turn } from "./List";
 import { usePreview } from "./Preview";
 import { setDraft, useDraft } from "./draftStore";
-import { type Draft, afterSave, changes, conflicts, errors, formOf, patchOf, refusedBy, shown } from "./form";
-import { dropSchedule, keepSchedule, leaving, runNow } from "./queries";
+import { type Draft, FIELDS, afterSave, changes, conflicts, errors, formOf, patchOf, shown } from "./form";
+import { dropSchedule, keepSchedule, leaving, loadSchedules, runNow } from "./queries";
 
 /** A stored schedule: as a form, or told, where it is the system's; and what came of its times. */
 export function ScheduleEditor({ schedule }: { schedule: ScheduleView }) {
@@ -32,14 +31,22 @@ function OfAPerson({ schedule }: { schedule: ScheduleView }) {
   const stored = formOf(schedule);
   const form = shown(stored, draft);
   const rule = usePreview(form.cron);
-  const saving = useSave(schedule, draft);
-  const open = errors(form);
+  const saving = useSaving<ScheduleView, Draft>({
+    path: `/api/schedules/${schedule.id}`,
+    name: "schedule",
+    draft,
+    patch: () => patchOf(draft, schedule),
+    keep: keepSchedule,
+    onSaved: (saved, sent) => setDraft(schedule.id, (now) => afterSave(now, sent, formOf(saved))),
+    onGone: loadSchedules,
+    told: "Saved.",
+  });
   const changed = changes(draft, stored).length;
-  const wrong = { ...open, ...(rule.refusal && { cron: rule.refusal }) };
+  const wrong = { ...errors(form), ...(rule.refusal && { cron: rule.refusal }) };
   const drop = () => {
     const back = () => {
       leaving.delete(schedule.id);
-      void client.invalidateQueries({ queryKey: [SCHEDULES] });
+      loadSchedules();
     };
     leaving.add(schedule.id);
     setDraft(schedule.id, () => ({}));
@@ -52,7 +59,7 @@ function OfAPerson({ schedule }: { schedule: ScheduleView }) {
       <div className="scroll">
         <div className="settings-page work-form">
           <RunNow schedule={schedule} isChanged={changed > 0} />
-          <Fields form={{ id: schedule.id, stored, draft, wrong: { ...saving.refused, ...wrong }, isNew: false }} rule={rule} />
+          <Fields form={{ id: schedule.id, stored, draft, wrong: { ...refusedBy(saving.refusal, FIELDS), ...wrong }, isNew: false }} rule={rule} />
           <History schedule={schedule} />
           <section className="settings-group">
             <div className="line wrap">
@@ -119,30 +126,4 @@ function OfTheSystem({ schedule }: { schedule: ScheduleView }) {
       </div>
     </div>
   );
-}
-
-/** Saving of one schedule: `refused` says by field what the server did not accept. */
-function useSave(schedule: ScheduleView, draft: Draft) {
-  const save = useMutation({
-    mutationFn: ({ patch }: { patch: Partial<ScheduleChanges>; sent: Draft }) => api.patch<ScheduleView>(`/api/schedules/${schedule.id}`, patch),
-    onSuccess: (saved, { sent }) => {
-      keepSchedule(saved);
-      setDraft(schedule.id, (now) => afterSave(now, sent, formOf(saved)));
-      say("Saved.");
-    },
-    onError: (error) => {
-      if (!(error instanceof ApiError)) return;
-      if (error.status === 409 && error.body["schedule"]) keepSchedule(error.body["schedule"] as ScheduleView);
-      else if (error.status === 404) void client.invalidateQueries({ queryKey: [SCHEDULES] });
-    },
-  });
-  // A refusal is about what was sent, not about what is typed now.
-  const refusal = save.variables?.sent === draft ? save.error : null;
-  return {
-    save: () => save.mutate({ patch: patchOf(draft, schedule), sent: draft }),
-    reset: () => save.reset(),
-    busy: save.isPending,
-    error: save.error,
-    refused: refusedBy(refusal),
-  };
 }

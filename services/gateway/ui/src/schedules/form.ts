@@ -1,4 +1,3 @@
-import { ApiError } from "../api/client";
 import type { ScheduleChanges, ScheduleFields, ScheduleView } from "../contracts";
 import { type DraftOf, drafting } from "../editing/draft";
 import { MOST_ATTEMPTS, outOf, promptTrouble } from "../tasks/form";
@@ -18,10 +17,11 @@ export interface ScheduleForm {
   enabled: boolean;
 }
 
-const FIELDS = ["name", "prompt", "cron", "workspaceId", "agentId", "model", "maxAttempts", "catchUpMinutes", "skipIfRunning", "enabled"] as const;
+export const FIELDS = ["name", "prompt", "cron", "workspaceId", "agentId", "model", "maxAttempts", "catchUpMinutes", "skipIfRunning", "enabled"] as const;
 export type Field = (typeof FIELDS)[number];
 export type Draft = DraftOf<ScheduleForm, Field>;
-export const { shown, put, changes, changed, conflicts, keepMine, without, afterSave } = drafting<ScheduleForm, Field>(FIELDS);
+export const drafts = drafting<ScheduleForm, Field>(FIELDS);
+export const { shown, put, putAll, changes, conflicts, afterSave } = drafts;
 
 export const LABELS: Readonly<Record<Field, string>> = {
   name: "Name",
@@ -37,7 +37,7 @@ export const LABELS: Readonly<Record<Field, string>> = {
 };
 
 export const NEW = "new";
-export const LONGEST_CATCH_UP = 10_080;
+const LONGEST_CATCH_UP = 10_080;
 export const BLANK: ScheduleForm = {
   name: "",
   prompt: "",
@@ -106,10 +106,4 @@ export function errors(form: ScheduleForm): Partial<Record<Field, string>> {
     catchUpMinutes: outOf(form.catchUpMinutes, 0, LONGEST_CATCH_UP),
   };
   return Object.fromEntries(Object.entries(found).filter(([, words]) => words !== null)) as Partial<Record<Field, string>>;
-}
-
-/** What the server did not accept, by field; one that is not on the form is said at the foot. */
-export function refusedBy(error: Error | null): Partial<Record<Field, string>> {
-  const field = error instanceof ApiError ? (/[a-zA-Z]+$/.exec(error.field ?? "")?.[0] as Field | undefined) : undefined;
-  return field && FIELDS.includes(field) ? { [field]: error?.message } : {};
 }

@@ -49,5 +49,10 @@ export function dropSchedule(id: string): void {
 /** One key for one wish: sent again because no answer came, it runs once. */
 export async function runNow(id: string): Promise<void> {
   await request("POST", `/api/schedules/${encodeURIComponent(id)}/run`, { headers: { "idempotency-key": crypto.randomUUID() } });
+  loadSchedules();
+}
+
+/** Load them again, with what came of them. */
+export function loadSchedules(): void {
   void client.invalidateQueries({ queryKey: [SCHEDULES] });
 }

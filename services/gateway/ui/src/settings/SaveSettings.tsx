@@ -1,42 +1,27 @@
-import { useMutation } from "@tanstack/react-query";
-import { ApiError, api } from "../api/client";
 import { askForModels, client, settingsQuery } from "../app/queries";
-import type { AgentRuntimePatch, AgentRuntimeView } from "../contracts";
+import type { AgentRuntimeView } from "../contracts";
 import { SaveBar } from "../editing/SaveBar";
-import { say } from "../ui/toasts";
+import { refusedBy } from "../editing/refused";
+import { useSaving } from "../editing/useSaving";
 import { type Draft, afterSave, changes, conflicts, errors, patchOf } from "./draft";
 import { setDraft } from "./draftStore";
-import type { Field } from "./fields";
+import { FIELDS } from "./fields";
 
 /** Saving of the runtime settings: `refused` says by field what the server did not accept. */
 export function useSave(stored: AgentRuntimeView | undefined, draft: Draft) {
-  const save = useMutation({
-    mutationFn: ({ patch }: { patch: AgentRuntimePatch; sent: Draft }) =>
-      api.patch<AgentRuntimeView>("/api/settings/agent-runtime", patch),
-    onSuccess: (view, { sent }) => {
-      client.setQueryData(settingsQuery.queryKey, view);
+  const saving = useSaving<AgentRuntimeView, Draft>({
+    path: "/api/settings/agent-runtime",
+    name: "settings",
+    draft,
+    patch: () => (stored ? patchOf(draft, stored) : {}),
+    keep: (view) => client.setQueryData(settingsQuery.queryKey, view),
+    onSaved: (view, sent) => {
       askForModels();
       setDraft((now) => afterSave(now, sent, view));
-      say("Saved. The next run uses it.");
     },
-    onError: (error) => {
-      if (!(error instanceof ApiError)) return;
-      const theirs = error.body["settings"];
-      if (error.status === 409 && theirs) client.setQueryData(settingsQuery.queryKey, theirs as AgentRuntimeView);
-    },
+    told: "Saved. The next run uses it.",
   });
-  // A refusal is about what was sent, not about what is typed now.
-  const refusal = save.error instanceof ApiError && save.variables?.sent === draft ? save.error : null;
-  const refused: Partial<Record<Field, string>> = refusal?.field ? { [refusal.field]: refusal.message } : {};
-  return {
-    save: () => {
-      if (stored) save.mutate({ patch: patchOf(draft, stored), sent: draft });
-    },
-    reset: () => save.reset(),
-    busy: save.isPending,
-    error: save.error,
-    refused,
-  };
+  return { ...saving, refused: refusedBy(saving.refusal, FIELDS) };
 }
 
 /** The foot of every page that shows settings of the runtime. */

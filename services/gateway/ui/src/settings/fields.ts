@@ -1,6 +1,7 @@
 import { type AgentRuntimeView, agentRuntimeFields } from "../contracts";
 
 export type Field = keyof typeof agentRuntimeFields;
+export const FIELDS = Object.keys(agentRuntimeFields) as Field[];
 export type Value = AgentRuntimeView[Field];
 
 /** What a person calls a setting, and its unit; meaning, bounds and default come with the contract. */
@@ -54,6 +55,6 @@ export const GROUPS: readonly Group[] = [
   {
     title: "Not used today",
     note: "Nothing reads this: a new task is noticed at once. What you save is kept.",
-    fields: (Object.keys(agentRuntimeFields) as Field[]).filter((field) => !READ_FIELDS.includes(field)),
+    fields: FIELDS.filter((field) => !READ_FIELDS.includes(field)),
   },
 ];

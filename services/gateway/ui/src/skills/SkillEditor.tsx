@@ -1,12 +1,10 @@
-import { useMutation } from "@tanstack/react-query";
 import { useLocation } from "wouter";
-import { ApiError, api } from "../api/client";
-import type { AgentFinding, SkillPatch, SkillView } from "../contracts";
+import type { AgentFinding, SkillView } from "../contracts";
 import { SaveBar } from "../editing/SaveBar";
 import { Unsaved } from "../editing/Unsaved";
 import { deleteSoon } from "../editing/deleteSoon";
+import { useSaving } from "../editing/useSaving";
 import { Icon } from "../ui/Icon";
-import { say } from "../ui/toasts";
 import { exactly } from "../ui/words";
 import { SkillFields } from "./SkillForm";
 import { draftOf, setDraft, useDraft } from "./draftStore";
@@ -22,7 +20,16 @@ export function SkillEditor({ skill, findings }: { skill: SkillView; findings: A
   const draft = useDraft(id);
   const stored = formOf(skill);
   const form = shown(stored, draft);
-  const saving = useSave(skill, draft);
+  const saving = useSaving<SkillView, Draft>({
+    path: pathOf(skill),
+    name: "skill",
+    draft,
+    patch: () => patchOf(draft, skill),
+    keep: keepSkill,
+    onSaved: (saved, sent) => setDraft(id, (now) => afterSave(now, sent, formOf(saved))),
+    onGone: () => loadAgain(skill.agentId),
+    told: "Saved. The next run has it.",
+  });
   const wrong = errors(form);
   const drop = () => {
     const back = () => {
@@ -55,7 +62,7 @@ export function SkillEditor({ skill, findings }: { skill: SkillView; findings: A
                 </div>
               </div>
             ))}
-            <SkillFields form={{ id, stored, draft, wrong: { ...saving.refused, ...wrong }, isNew: false }} />
+            <SkillFields form={{ id, stored, draft, wrong: { ...refusedBy(saving.refusal), ...wrong }, isNew: false }} />
             <div className="line wrap">
               <p className="xs faint grow">{skill.revision === 0 ? `Made ${exactly(skill.createdAt)}` : `Revision ${skill.revision}, saved ${exactly(skill.updatedAt)}`}</p>
               <button type="button" className="btn" onClick={() => void exportSkills([skill], skill.name)}>
@@ -82,29 +89,4 @@ export function SkillEditor({ skill, findings }: { skill: SkillView; findings: A
       />
     </>
   );
-}
-
-/** Saving of one skill: `refused` says by field what the server did not accept. */
-function useSave(skill: SkillView, draft: Draft) {
-  const save = useMutation({
-    mutationFn: ({ patch }: { patch: SkillPatch; sent: Draft }) => api.patch<SkillView>(pathOf(skill), patch),
-    onSuccess: (saved, { sent }) => {
-      keepSkill(saved);
-      setDraft(draftOf(skill.agentId, skill.id), (now) => afterSave(now, sent, formOf(saved)));
-      say("Saved. The next run has it.");
-    },
-    onError: (error) => {
-      if (!(error instanceof ApiError)) return;
-      if (error.code === "revision_conflict") keepSkill(error.body["skill"] as SkillView);
-      else if (error.status === 404) loadAgain(skill.agentId);
-    },
-  });
-  return {
-    save: () => save.mutate({ patch: patchOf(draft, skill), sent: draft }),
-    reset: () => save.reset(),
-    busy: save.isPending,
-    error: save.error,
-    // A refusal is about what was sent, not about what is typed now.
-    refused: save.variables?.sent === draft ? refusedBy(save.error) : {},
-  };
 }

@@ -20,7 +20,7 @@ export interface SkillForm {
   enabled: boolean;
 }
 
-const FIELDS = [
+export const FIELDS = [
   "name",
   "description",
   "instructions",
@@ -34,7 +34,8 @@ const FIELDS = [
 ] as const;
 export type Field = (typeof FIELDS)[number];
 export type Draft = DraftOf<SkillForm, Field>;
-export const { shown, put, changes, conflicts, keepMine, without, afterSave } = drafting<SkillForm, Field>(FIELDS);
+export const drafts = drafting<SkillForm, Field>(FIELDS);
+export const { shown, put, changes, conflicts, afterSave } = drafts;
 
 export const LABELS: Readonly<Record<Field, string>> = {
   name: "Name",

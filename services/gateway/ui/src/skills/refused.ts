@@ -1,9 +1,9 @@
 import { ApiError } from "../api/client";
-import type { Field } from "./form";
+import * as editing from "../editing/refused";
+import { FIELDS, type Field } from "./form";
 
-/** What the server did not accept, by field; a field of the contract may name a place within it. */
+/** What the server did not accept, by field; a skill that exists already has its name. */
 export function refusedBy(error: Error | null): Partial<Record<Field, string>> {
-  if (!(error instanceof ApiError)) return {};
-  const field = error.code === "skill_exists" ? "name" : /^[a-zA-Z]+/.exec(error.field ?? "")?.[0];
-  return field ? { [field as Field]: error.message } : {};
+  if (error instanceof ApiError && error.code === "skill_exists") return { name: error.message };
+  return editing.refusedBy(error, FIELDS);
 }

@@ -1,14 +1,13 @@
-import { useMutation } from "@tanstack/react-query";
-import { useId, useRef } from "react";
+import { useId } from "react";
 import { Link, useLocation } from "wouter";
-import { sentence } from "../api/client";
-import { useCommands } from "../app/commands";
+import { CreateBar } from "../editing/CreateBar";
 import { FieldRow } from "../editing/FieldRow";
+import { useCreating } from "../editing/useCreating";
 import { Icon } from "../ui/Icon";
 import { PHONE, useMedia } from "../ui/media";
 import { useTitle } from "../ui/useTitle";
 import { setDraft, useDraft } from "./draftStore";
-import { BLANK, type Field, NEW, bodyOf, errors, put, refusedBy, shown } from "./form";
+import { BLANK, FIELDS, type Field, NEW, bodyOf, errors, put, shown } from "./form";
 import { AgentPicker, ModelPicker, WorkspacePicker } from "./pickers";
 import { giveTask } from "./queries";
 
@@ -18,27 +17,18 @@ export function NewTask() {
   const isPhone = useMedia(PHONE);
   const draft = useDraft(NEW);
   const form = shown(BLANK, draft);
-  // One key for one task: what is sent again because no answer came is not done twice.
-  const key = useRef(crypto.randomUUID());
-  const give = useMutation({
-    mutationFn: (_: { sent: typeof draft }) => giveTask(bodyOf(form), key.current),
-    onSuccess: (task) => {
+  const creating = useCreating({
+    draft,
+    fields: FIELDS,
+    problems: errors(form),
+    send: (key) => giveTask(bodyOf(form), key),
+    onCreated: (task) => {
       setDraft(NEW, () => ({}));
       navigate(`/tasks/${task.id}`, { replace: true });
     },
   });
-  // A refusal is about what was sent, not about what is typed now.
-  const refusal = give.variables?.sent === draft ? give.error : null;
-  const refused = refusedBy(refusal);
-  const open = errors(form);
-  const wrong = { ...refused, ...Object.fromEntries(Object.entries(open).filter(([field]) => draft[field as Field] !== undefined)) };
-  const canGive = Object.keys(open).length === 0 && !give.isPending;
-  const change = (field: Field, value: string) => {
-    key.current = crypto.randomUUID();
-    setDraft(NEW, (before) => put(before, field, value, BLANK));
-  };
-  const submit = () => canGive && give.mutate({ sent: draft });
-  useCommands([{ id: "give task", title: "Give the task", group: "Do", keys: "mod+enter", run: submit }]);
+  const { wrong, canCreate, missing } = creating;
+  const change = (field: Field, value: string) => setDraft(NEW, (before) => put(before, field, value, BLANK));
   useTitle("New task");
   const promptId = useId();
   return (
@@ -67,29 +57,19 @@ export function NewTask() {
           <Choices form={form} wrong={wrong} change={change} />
         </form>
       </div>
-      <footer className="save-bar">
-        <Icon name="tasks" />
-        <span className="grow" role="status">
-          {refusal && Object.keys(refused).length === 0 ? (
-            <span className="is-fail">{sentence(refusal)}</span>
-          ) : (
-            <span className="dim">{canGive ? "It begins when a place is free, and goes on when you leave." : open.prompt && !draft.prompt ? "Say what is to be done." : ""}</span>
-          )}
-        </span>
-        <button
-          type="button"
-          className="btn plain"
-          onClick={() => {
-            setDraft(NEW, () => ({}));
-            navigate("/tasks");
-          }}
-        >
-          Discard
-        </button>
-        <button type="button" className="btn primary" disabled={!canGive} onClick={submit}>
-          {give.isPending ? "Giving…" : "Give task"}
-        </button>
-      </footer>
+      <CreateBar
+        icon="tasks"
+        creating={creating}
+        command="Give the task"
+        action="Give task"
+        busy="Giving…"
+        onDiscard={() => {
+          setDraft(NEW, () => ({}));
+          navigate("/tasks");
+        }}
+      >
+        <span className="dim">{canCreate ? "It begins when a place is free, and goes on when you leave." : missing.includes("prompt") ? "Say what is to be done." : ""}</span>
+      </CreateBar>
     </main>
   );
 }

@@ -8,7 +8,7 @@ import { attempt } from "../ui/attempt";
 import { say } from "../ui/toasts";
 import { Resolve } from "./Resolve";
 import { setDraft } from "./draftStore";
-import { BLANK, NEW, put } from "./form";
+import { BLANK, NEW, putAll } from "./form";
 import { dropTask } from "./lists";
 import { type TaskDetail, cancelTask, taskQuery } from "./queries";
 
@@ -56,7 +56,7 @@ async function giveAgain({ id }: { id: string }): Promise<void> {
   if (!task) throw new Error("This task is gone.");
   const { prompt, workspaceId, agentId, model, priority } = task;
   const places = { prompt, workspaceId: await unlessDefault(workspaceId), agentId: agentId ?? "", model: model ?? "", priority: String(priority) };
-  setDraft(NEW, () => Object.entries(places).reduce((draft, [field, value]) => put(draft, field as keyof typeof places, value, BLANK), {}));
+  setDraft(NEW, () => putAll({}, places, BLANK));
 }
 
 async function unlessDefault(workspaceId: string): Promise<string> {

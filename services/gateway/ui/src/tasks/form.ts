@@ -1,4 +1,3 @@
-import { ApiError } from "../api/client";
 import type { CreateTaskBody } from "../contracts";
 import { type DraftOf, drafting } from "../editing/draft";
 import { plural } from "../ui/words";
@@ -13,13 +12,13 @@ export interface TaskForm {
   maxAttempts: string;
 }
 
-const FIELDS = ["prompt", "workspaceId", "agentId", "model", "priority", "maxAttempts"] as const;
+export const FIELDS = ["prompt", "workspaceId", "agentId", "model", "priority", "maxAttempts"] as const;
 export type Field = (typeof FIELDS)[number];
 export type Draft = DraftOf<TaskForm, Field>;
-export const { shown, put } = drafting<TaskForm, Field>(FIELDS);
+export const { shown, put, putAll } = drafting<TaskForm, Field>(FIELDS);
 
 export const NEW = "new";
-export const PROMPT_CHARACTERS = 100_000;
+const PROMPT_CHARACTERS = 100_000;
 export const MOST_ATTEMPTS = 10;
 export const BLANK: TaskForm = { prompt: "", workspaceId: "", agentId: "", model: "", priority: "0", maxAttempts: "3" };
 
@@ -56,10 +55,4 @@ export function errors(form: TaskForm): Partial<Record<Field, string>> {
     maxAttempts: outOf(form.maxAttempts, 1, MOST_ATTEMPTS),
   };
   return Object.fromEntries(Object.entries(found).filter(([, words]) => words !== null)) as Partial<Record<Field, string>>;
-}
-
-/** What the server did not accept, by field; one that is not on the form is said at the foot. */
-export function refusedBy(error: Error | null): Partial<Record<Field, string>> {
-  const field = error instanceof ApiError ? (/[a-zA-Z]+$/.exec(error.field ?? "")?.[0] as Field | undefined) : undefined;
-  return field && FIELDS.includes(field) ? { [field]: error?.message } : {};
 }

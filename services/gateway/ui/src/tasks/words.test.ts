@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { TaskSummary } from "../contracts";
-import { ApiError } from "../api/client";
-import { BLANK, bodyOf, errors, refusedBy } from "./form";
+import { BLANK, bodyOf, errors } from "./form";
 import { endingOf, glyphOf, lineOf, plainly, stateWord, timeOf, until, whyOf } from "./words";
 
 const NOW = Date.parse("2026-05-01T12:00:00Z");
@@ -56,13 +55,5 @@ describe("a new task", () => {
 
   it("sends what was left open as nothing", () => {
     expect(bodyOf({ ...BLANK, prompt: "Go.", agentId: "reviewer" })).toEqual({ prompt: "Go.", workspaceId: null, agentId: "reviewer", model: null, priority: 0, maxAttempts: 3 });
-  });
-
-  it("says a refusal beside its field, also where the contract names a place within", () => {
-    const refused = (field: string | null) => refusedBy(new ApiError("There is no such model.", 422, "unknown_model", field, {}));
-    expect(refused("model")).toEqual({ model: "There is no such model." });
-    expect(refused("body.model")).toEqual({ model: "There is no such model." });
-    expect(refused("elsewhere")).toEqual({});
-    expect(refused(null)).toEqual({});
   });
 });
