@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import popagent_chat
+import popagent_runs
 from popagent_chat.agents import store as agents
 from popagent_chat.runtime_settings import store as runtime_settings
 from popagent_chat.threads.indexing import SearchIndex
@@ -26,6 +27,7 @@ LAST = ["web-search", "companyStatus"]
 async def test_every_statement_fits_the_migrated_schema(pool: Pool) -> None:
     async with pool.acquire() as conn:
         assert await prepare_all(conn, popagent_chat) > 40
+        assert await prepare_all(conn, popagent_runs) > 0
 
 
 async def test_migrating_again_changes_nothing(dsn: str, pool: Pool) -> None:

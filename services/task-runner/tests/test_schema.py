@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
+import popagent_runs
 import popagent_task_runner
 from popagent_db.pool import Pool
 from popagent_db.query import prepare_all
@@ -11,6 +12,7 @@ from popagent_db.query import prepare_all
 async def test_every_statement_fits_the_migrated_schema(pool: Pool) -> None:
     async with pool.acquire() as conn:
         assert await prepare_all(conn, popagent_task_runner) > 25
+        assert await prepare_all(conn, popagent_runs) > 0
 
 
 INSERT = (
