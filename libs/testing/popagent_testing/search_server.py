@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
+
+from popagent_testing.loopback import LoopbackServer
 
 
 def http(body: bytes | str, status: str = "200 OK", kind: str = "text/html", headers: str = "") -> bytes:
@@ -30,7 +31,7 @@ def page(number: int = 1, **fields: Any) -> dict[str, Any]:
 
 
 @dataclass
-class SearchServer:
+class SearchServer(LoopbackServer):
     """Answers every search with `answer`, byte for byte; b"" hangs up, None never answers. `asked` are the searches.
 
     Like SearXNG it refuses what names no query, and everything while `gives_json` is off.
@@ -41,47 +42,22 @@ class SearchServer:
     asked: list[dict[str, str]] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)
     looks: int = 0
-    port: int = 0
-    _server: asyncio.Server | None = None
-    _open: set[asyncio.Task[None]] = field(default_factory=set)
 
-    @property
-    def url(self) -> str:
-        """Where it is."""
-        return f"http://127.0.0.1:{self.port}"
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in tuple(self._open):
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
+    async def answered(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read the head, and answer what it asks for."""
         try:
-            # Cancelled when the server closes; asyncio would report a connection that ends so as a defect.
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError, asyncio.IncompleteReadError):
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                self.heads.append(head)
-                answer = self._answered(head.split()[1])
-                if answer is None:
-                    await asyncio.Event().wait()
-                    return
-                writer.write(answer)
-                await writer.drain()
-        finally:
-            self._open.discard(task)
-            writer.close()
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        except asyncio.IncompleteReadError:  # only looked whether somebody listens
+            return
+        self.heads.append(head)
+        answer = self._answer_to(head.split()[1])
+        if answer is None:
+            await asyncio.Event().wait()
+            return
+        writer.write(answer)
+        await writer.drain()
 
-    def _answered(self, target: str) -> bytes | None:
+    def _answer_to(self, target: str) -> bytes | None:
         place = urlsplit(target)
         asked = {name: values[0] for name, values in parse_qs(place.query).items()}
         if place.path.rpartition("/")[2] != "search":

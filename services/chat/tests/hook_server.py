@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
+
+from popagent_testing.loopback import LoopbackServer
 
 Answer = Callable[["Told"], Awaitable[bytes | list[bytes]]]
 
@@ -59,44 +60,21 @@ async def hangs(_: Told) -> bytes:
 
 
 @dataclass
-class HookServer:
+class HookServer(LoopbackServer):
     """`answers` maps a path to what it answers; any other agrees with an empty 200. An empty answer hangs up."""
 
     answers: dict[str, Answer] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
-    origin: str = ""
-    _server: asyncio.Server | None = None
-    _open: set[asyncio.Task[None]] = field(default_factory=set)
 
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.origin = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in tuple(self._open):
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
+    @property
+    def origin(self) -> str:
+        return self.url
 
     @property
     def paths(self) -> list[str]:
         return [told.path for told in self.told]
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
-        try:
-            # Cancelled when the server closes; asyncio would report a connection that ends so as a defect.
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                await self._answered(reader, writer)
-        finally:
-            self._open.discard(task)
-            writer.close()
-
-    async def _answered(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answered(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers["content-length"]))
