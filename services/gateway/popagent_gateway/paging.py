@@ -23,27 +23,23 @@ class SessionPage(Wire):
     limit: int = Field(default=100, ge=1, le=200)
 
 
-class MessageSearch(Wire):
+class Page(Wire):
+    """Which part of a list; the cursor is the one that the page before answered, and the first page needs none."""
+
+    cursor: Text | None = Field(default=None, max_length=200)
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class MessageSearch(Page):
     """What is searched in a session."""
 
     q: SearchText
-    cursor: Text | None = Field(default=None, max_length=200)
-    limit: int = Field(default=50, ge=1, le=200)
 
 
-class SkillPage(Wire):
-    """Which skills of an agent; the cursor is the one that the page before answered."""
-
-    cursor: Text | None = Field(default=None, max_length=200)
-    limit: int = Field(default=50, ge=1, le=200)
-
-
-class HookRunPage(Wire):
+class HookRunPage(Page):
     """Which runs of hooks; without a cursor from the first on, with `turnId` those of one turn or one attempt."""
 
     turn_id: Id | None = None
-    cursor: Text | None = Field(default=None, max_length=200)
-    limit: int = Field(default=50, ge=1, le=200)
 
 
 STATES: Final[tuple[TaskState, ...]] = get_args(TaskState)
@@ -56,7 +52,7 @@ def _known_states(text: str) -> str:
     return text
 
 
-class TaskFilter(Wire):
+class TaskFilter(Page):
     """Which tasks; without a cursor the newest."""
 
     state: (
@@ -69,8 +65,6 @@ class TaskFilter(Wire):
     schedule_id: Id | None = None
     source: TaskSource | None = None
     q: Text | None = Field(default=None, min_length=1, max_length=200, description="Text in the title, in any case.")
-    cursor: Text | None = Field(default=None, max_length=200)
-    limit: int = Field(default=50, ge=1, le=200)
 
     def query(self) -> ListTasks:
         """Return the question to the owner."""
@@ -98,10 +92,3 @@ class ChannelPage(Wire):
     before_seq: int | None = Field(default=None, ge=0, le=2**62)
     thread_id: Id | None = None
     limit: int = Field(default=50, ge=1, le=MOST_MESSAGES)
-
-
-class ScheduleRunPage(Wire):
-    """Which runs of a schedule; without a cursor the newest."""
-
-    cursor: Text | None = Field(default=None, max_length=200)
-    limit: int = Field(default=50, ge=1, le=200)

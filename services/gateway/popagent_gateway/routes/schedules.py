@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from popagent_gateway.asking import Bus, CommandId, PathId
 from popagent_gateway.bodies import JsonRoute
-from popagent_gateway.paging import ScheduleRunPage
+from popagent_gateway.paging import Page
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.scheduler import (
     CreateSchedule,
@@ -67,6 +67,6 @@ async def run_schedule(bus: Bus, id: PathId, command_id: CommandId) -> ScheduleR
 
 
 @router.get("/{id}/runs")
-async def list_runs(bus: Bus, id: PathId, page: Annotated[ScheduleRunPage, Query()]) -> ScheduleRunList:  # noqa: A002
+async def list_runs(bus: Bus, id: PathId, page: Annotated[Page, Query()]) -> ScheduleRunList:  # noqa: A002
     """List what came of its times, the newest first."""
     return await bus.ask(ListScheduleRuns(schedule_id=id, **page.model_dump()))

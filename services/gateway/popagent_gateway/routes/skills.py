@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 
 from popagent_gateway.asking import Bus, CommandId, PathId
 from popagent_gateway.bodies import JsonRoute
-from popagent_gateway.paging import SkillPage
+from popagent_gateway.paging import Page
 from popagent_kit.ids import Id
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.chat.skills import (
@@ -29,7 +29,7 @@ SkillId: TypeAlias = Annotated[Id, Path(alias="skillId")]
 
 
 @router.get("")
-async def list_skills(bus: Bus, id: PathId, page: Annotated[SkillPage, Query()]) -> SkillList:  # noqa: A002
+async def list_skills(bus: Bus, id: PathId, page: Annotated[Page, Query()]) -> SkillList:  # noqa: A002
     """List the skills of an agent by name, enabled and disabled, with all of their text."""
     return await bus.ask(ListSkills(agent_id=id, **page.model_dump()))
 
