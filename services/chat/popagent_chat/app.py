@@ -169,7 +169,7 @@ def _hooks(service: Service[ChatSettings], keyring: Keyring) -> tuple[HookCalls,
     """Return who asks hooks and who writes down what they did; at the stop the latter ends last."""
     commands = HookCommands(service.settings.hook_folder, service.settings.root())
     calls = HookCalls(parse_origins(service.settings.hook_origins), commands, keyring)
-    audit = HookAudit(service.pool, hook_rows.ADD_RUN)
+    audit = HookAudit(service.pool, hook_rows.AUDIT.add)
     service.on_stop(audit.close)
     service.on_stop(calls.close)
     service.pulse.every(AUDIT_EVERY_S, "what hooks did", audit.write)

@@ -351,7 +351,7 @@ async def test_the_audit_waits_for_a_database_that_is_away_keeps_its_order_and_d
     session = new_id()
     await door.ask(CreateSession(command_id=new_id(), body=CreateSessionBody(id=session)))
     away = await open_pool(dsn, application_name="test", max_size=1)
-    audit = HookAudit(away, store.ADD_RUN)
+    audit = HookAudit(away, store.AUDIT.add)
 
     await away.close()
     audit.add([run(session, number) for number in range(3)])
@@ -380,7 +380,7 @@ async def test_a_database_that_was_away_a_moment_ago_is_not_waited_for_again(
 ) -> None:
     monkeypatch.setattr(audits, "WAIT_S", 0.1)
     away = await open_pool(dsn, application_name="test", max_size=1)
-    audit = HookAudit(away, store.ADD_RUN)
+    audit = HookAudit(away, store.AUDIT.add)
     async with away.acquire():
         audit.add([run("s", 1)])
         await asyncio.gather(*(audit.write() for _ in range(5)))
@@ -390,7 +390,7 @@ async def test_a_database_that_was_away_a_moment_ago_is_not_waited_for_again(
 
 
 async def test_of_too_many_that_wait_the_oldest_go(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:
-    audit = HookAudit(pool, store.ADD_RUN)
+    audit = HookAudit(pool, store.AUDIT.add)
 
     audit.add([run("s", number) for number in range(MOST_WAITING + 10)])
 

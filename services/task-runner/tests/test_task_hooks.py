@@ -21,7 +21,7 @@ from popagent_runs.hooks.origins import parse_origins
 from popagent_task_runner.agents import observing
 from popagent_task_runner.agents.observing import TaskHooks
 from popagent_task_runner.agents.process_key import ProcessKey
-from popagent_task_runner.agents.store import ADD_HOOK_RUN
+from popagent_task_runner.agents.store import AUDIT
 from popagent_testing.suite_bus import ConnectAs
 from tests.hook_door import HookDoor
 
@@ -64,7 +64,7 @@ async def hooks(connect_as: ConnectAs, pool: Pool, there: HookDoor, tmp_path: Pa
     asking: Bus = await connect_as("task-runner")
     key = ProcessKey()
     calls = HookCalls(parse_origins(there.origin), HookCommands(None, tmp_path), key)
-    telling = TaskHooks(asking, pool, calls, HookAudit(pool, ADD_HOOK_RUN), key)
+    telling = TaskHooks(asking, pool, calls, HookAudit(pool, AUDIT.add), key)
     yield telling
     await telling.close()
     await calls.close()

@@ -80,12 +80,6 @@ DELETE: Final = Query(int, "delete from hooks where id = $1 returning revision")
 
 
 AUDIT: Final = audit_queries("session_id", "sessions")
-ADD_RUN: Final = AUDIT.add
-RUNS: Final = AUDIT.page
-MORE_RUNS: Final = AUDIT.more
-DROP_OLD: Final = AUDIT.drop_old
-RECENT_SESSIONS: Final = AUDIT.recent
-DROP_SURPLUS: Final = AUDIT.drop_surplus
 
 IS_FIRST_TURN: Final = Query(
     bool, "select not exists (select 1 from turns where session_id = $1 and id <> $2) as is_first"

@@ -20,7 +20,7 @@ from popagent_task_runner.agents.executor import AgentExecutor
 from popagent_task_runner.agents.observing import TaskHooks
 from popagent_task_runner.agents.process_key import ProcessKey
 from popagent_task_runner.agents.snapshots import Snapshots
-from popagent_task_runner.agents.store import ADD_HOOK_RUN, AUDIT
+from popagent_task_runner.agents.store import AUDIT
 from popagent_task_runner.settings import TaskRunnerSettings
 from popagent_web.searxng import SearXNG
 from popagent_web.settings import SearchSettings
@@ -63,7 +63,7 @@ def _hook_calls(service: Service[TaskRunnerSettings], key: ProcessKey) -> HookCa
 
 
 def _hook_audit(service: Service[TaskRunnerSettings]) -> HookAudit:
-    audit = HookAudit(service.pool, ADD_HOOK_RUN)
+    audit = HookAudit(service.pool, AUDIT.add)
     service.on_stop(audit.close)
     service.pulse.every(EVERY_S, "what hooks did", audit.write)
     service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool, AUDIT).prune)

@@ -8,12 +8,6 @@ from popagent_db.query import Query
 from popagent_runs.hooks.audited import audit_queries
 
 AUDIT: Final = audit_queries("task_id", "tasks")
-ADD_HOOK_RUN: Final = AUDIT.add
-HOOK_RUNS: Final = AUDIT.page
-MORE_HOOK_RUNS: Final = AUDIT.more
-DROP_OLD: Final = AUDIT.drop_old
-RECENT_TASKS: Final = AUDIT.recent
-DROP_SURPLUS: Final = AUDIT.drop_surplus
 
 # None when the task is gone.
 VERSION: Final = Query(int, "select version from tasks where id = $1")
