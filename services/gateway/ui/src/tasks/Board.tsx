@@ -17,14 +17,14 @@ import { setDraft, useDraft } from "./draftStore";
 import { BLANK, NEW, put } from "./form";
 import { ACTIVE, NEEDS, type TaskState, of, tasksQuery } from "./lists";
 
-type Wanted = { states: readonly TaskState[]; label: string; segment: string; value: string };
+type Wanted = { states: readonly TaskState[]; label: string; value: string };
 
 /** In the order in which a person has to care. */
 const SECTIONS: readonly Wanted[] = [
-  { value: "needs", states: NEEDS, label: "Needs you", segment: "Needs you" },
-  { value: "running", states: ACTIVE, label: "Running", segment: "Running" },
-  { value: "queued", states: ["queued"], label: "Queued", segment: "Queued" },
-  { value: "ended", states: ["completed", "cancelled"], label: "Finished", segment: "Finished" },
+  { value: "needs", states: NEEDS, label: "Needs you" },
+  { value: "running", states: ACTIVE, label: "Running" },
+  { value: "queued", states: ["queued"], label: "Queued" },
+  { value: "ended", states: ["completed", "cancelled"], label: "Finished" },
 ];
 const SEARCH_MS = 250;
 
@@ -70,9 +70,9 @@ export function Board() {
             <button type="button" aria-pressed={state === null} onClick={() => go({ state: null })}>
               All
             </button>
-            {SECTIONS.map(({ value, segment }, index) => (
+            {SECTIONS.map(({ value, label }, index) => (
               <button key={value} type="button" aria-pressed={state === value} onClick={() => go({ state: value })}>
-                {segment}
+                {label}
                 {value !== "ended" && (counts[index] ?? 0) > 0 && (
                   <span className="faint">
                     {counts[index]}
@@ -158,10 +158,10 @@ function Search({ q, onSearch }: { q: string; onSearch: (q: string) => void }) {
 function WorkspaceFilter({ value, onChange }: { value: string | null; onChange: (id: string | null) => void }) {
   const workspaces = useQuery(workspacesQuery).data?.items ?? [];
   if (workspaces.length < 2 && value === null) return null;
-  const shown = workspaces.find((each) => each.id === value);
+  const shown = value === null ? "Any workspace" : (workspaces.find((each) => each.id === value)?.name ?? value);
   return (
     <Menu
-      label="Filter by workspace"
+      label={`Filter by workspace: ${shown}`}
       className="btn plain dense"
       items={[
         { label: "Any workspace", checked: value === null, onSelect: () => onChange(null) },
@@ -169,7 +169,7 @@ function WorkspaceFilter({ value, onChange }: { value: string | null; onChange: 
       ]}
     >
       <Icon name="folder" />
-      <span className="cut">{value === null ? "Any workspace" : (shown?.name ?? value)}</span>
+      <span className="cut">{shown}</span>
       <Icon name="down" />
     </Menu>
   );

@@ -9,6 +9,7 @@ import { useTitle } from "../ui/useTitle";
 import { visible } from "../ui/visible";
 import { exactly, when } from "../ui/words";
 import { Trouble, Waiting } from "./Section";
+import { Repaired } from "./Standing";
 import { useActions } from "./actions";
 import { taskQuery } from "./queries";
 import { activeQuery, needsQuery, useNeeds } from "./lists";
@@ -95,14 +96,7 @@ function Need({ task }: { task: TaskSummary }) {
         </p>
         {interrupted && <p className="small dim">It keeps its place until it heeds, or until popagent is started again.</p>}
         {detail?.explanation && <p className="small dim">{visible(detail.explanation)}</p>}
-        {detail?.remediationId && task.state === "failed" && (
-          <p className="small dim">
-            <Link href={`/tasks/${detail.remediationId}`} className="link">
-              A repair
-            </Link>{" "}
-            was made of it. When that has ended, this is tried once more; answer only if you know better.
-          </p>
-        )}
+        {detail?.remediationId && task.state === "failed" && <Repaired by={detail.remediationId} className="small dim" />}
         {!interrupted && (
           <div className="line wrap need-acts">
             <button type="button" className="btn dense" onClick={() => ask("resolve")}>

@@ -51,14 +51,7 @@ export function Standing({ task, now, onResolve, onAgain }: { task: TaskDetail; 
           {isBad && `: ${visible(whyOf(task))}`}
         </p>
         {task.explanation && <p>{visible(task.explanation)}</p>}
-        {task.remediationId && task.state === "failed" && (
-          <p>
-            <Link href={`/tasks/${task.remediationId}`} className="link">
-              A repair
-            </Link>{" "}
-            was made of it. When that has ended, this is tried once more; answer only if you know better.
-          </p>
-        )}
+        {task.remediationId && task.state === "failed" && <Repaired by={task.remediationId} />}
         <div className="line wrap">
           <button type="button" className="btn dense" onClick={onResolve}>
             Resolve…
@@ -69,5 +62,17 @@ export function Standing({ task, now, onResolve, onAgain }: { task: TaskDetail; 
         </div>
       </div>
     </div>
+  );
+}
+
+/** What follows for a task that failed, and of which a repair was made. */
+export function Repaired({ by, className = "" }: { by: string; className?: string }) {
+  return (
+    <p className={className}>
+      <Link href={`/tasks/${by}`} className="link">
+        A repair
+      </Link>{" "}
+      was made of it. When that has ended, this is tried once more; answer only if you know better.
+    </p>
   );
 }
