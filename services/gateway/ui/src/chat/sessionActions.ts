@@ -1,7 +1,8 @@
-import { ApiError, api, request } from "../api/client";
+import { request } from "../api/client";
 import { client, drop, leaving, nameOf, place, summaryOf } from "../app/queries";
 import type { SessionSummary, SessionView } from "../contracts";
 import { deleteSoon } from "../editing/deleteSoon";
+import { insist } from "../editing/revisions";
 import { attempt } from "../ui/attempt";
 import { saveFile } from "../ui/saveFile";
 import { say } from "../ui/toasts";
@@ -9,16 +10,7 @@ import { forgetChat } from "./drafts";
 import { lastChat, setLastChat } from "./lastChat";
 
 export async function archive(session: SessionSummary, archived: boolean): Promise<void> {
-  const change = async (revision: number) =>
-    summaryOf(await api.patch<SessionView>(`/api/sessions/${session.id}`, { revision, archived }));
-  let changed: SessionSummary;
-  try {
-    changed = await change(session.revision);
-  } catch (error) {
-    // Somebody renamed it meanwhile: that takes nothing from this wish.
-    if (!(error instanceof ApiError) || error.code !== "revision_conflict") throw error;
-    changed = await change((error.body["session"] as SessionSummary).revision);
-  }
+  const changed = summaryOf(await insist<SessionView>(`/api/sessions/${session.id}`, "session", session.revision, { archived }));
   place(changed);
   say(archived ? `“${nameOf(session)}” is archived.` : `“${nameOf(session)}” is back in the list.`, {
     label: "Undo",

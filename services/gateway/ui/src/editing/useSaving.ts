@@ -2,9 +2,10 @@ import { useMutation } from "@tanstack/react-query";
 import { ApiError, api } from "../api/client";
 import { say } from "../ui/toasts";
 import type { Saving } from "./SaveBar";
+import { storedInstead } from "./revisions";
 
 /** Saving of something stored that is edited: `refusal` is what the server did not accept of what is typed now. */
-export function useSaving<View, Draft extends object>({
+export function useSaving<View extends { revision: number }, Draft extends object>({
   path,
   name,
   draft,
@@ -36,10 +37,9 @@ export function useSaving<View, Draft extends object>({
       say(told);
     },
     onError: (error) => {
-      if (!(error instanceof ApiError)) return;
-      const stored = error.body[name] as View | undefined;
-      if (error.code === "revision_conflict" && stored) keep(stored);
-      else if (error.status === 404) onGone();
+      const stored = storedInstead<View>(error, name);
+      if (stored) keep(stored);
+      else if (error instanceof ApiError && error.status === 404) onGone();
     },
   });
   return {

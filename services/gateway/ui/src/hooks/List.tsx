@@ -1,8 +1,8 @@
 import { Link, useLocation } from "wouter";
-import { ApiError, api } from "../api/client";
 import { useCommands } from "../app/commands";
 import type { HookList, HookView } from "../contracts";
 import { Switch } from "../editing/Switch";
+import { insist } from "../editing/revisions";
 import { Icon } from "../ui/Icon";
 import { visible } from "../ui/visible";
 import { Explained } from "./Explained";
@@ -92,13 +92,6 @@ function whereOf(hook: HookView): string {
   return visible(hook.kind === "http" ? hook.url : hook.argv.join(" "));
 }
 
-/** Whatever else of the hook was changed meanwhile takes nothing from this wish. */
 async function turn(hook: HookView, enabled: boolean): Promise<void> {
-  const change = (revision: number) => api.patch<HookView>(`/api/hooks/${hook.id}`, { revision, enabled });
-  try {
-    keepHook(await change(hook.revision));
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "revision_conflict") throw error;
-    keepHook(await change((error.body["hook"] as HookView).revision));
-  }
+  keepHook(await insist<HookView>(`/api/hooks/${hook.id}`, "hook", hook.revision, { enabled }));
 }

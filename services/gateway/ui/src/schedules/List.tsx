@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { Link, useLocation } from "wouter";
-import { ApiError, api } from "../api/client";
 import { useCommands } from "../app/commands";
 import { workspacesQuery } from "../app/queries";
 import type { ScheduleList, ScheduleRunView, ScheduleView } from "../contracts";
 import { Switch } from "../editing/Switch";
+import { insist } from "../editing/revisions";
 import { useMove } from "../tasks/useMove";
 import { Icon } from "../ui/Icon";
 import { useNow } from "../ui/useNow";
@@ -107,15 +107,8 @@ function Last({ run }: { run: ScheduleRunView }) {
   );
 }
 
-/** Whatever else of the schedule was changed meanwhile takes nothing from this wish. */
 export async function turn(schedule: ScheduleView, enabled: boolean): Promise<void> {
-  const change = (revision: number) => api.patch<ScheduleView>(`/api/schedules/${schedule.id}`, { revision, enabled });
-  try {
-    keepSchedule(await change(schedule.revision));
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "revision_conflict") throw error;
-    keepSchedule(await change((error.body["schedule"] as ScheduleView).revision));
-  }
+  keepSchedule(await insist<ScheduleView>(`/api/schedules/${schedule.id}`, "schedule", schedule.revision, { enabled }));
 }
 
 function Explained() {

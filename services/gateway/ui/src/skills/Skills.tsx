@@ -1,10 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
-import { ApiError, api } from "../api/client";
 import { useCommands } from "../app/commands";
 import type { AgentFinding, AgentView, SkillView } from "../contracts";
 import { Switch } from "../editing/Switch";
+import { insist } from "../editing/revisions";
 import { Loading } from "../settings/Loading";
 import { Icon } from "../ui/Icon";
 import { visible } from "../ui/visible";
@@ -123,13 +123,6 @@ function Row({ skill, findings }: { skill: SkillView; findings: AgentFinding[] }
   );
 }
 
-/** Whatever else of the skill was changed meanwhile takes nothing from this wish. */
 async function turn(skill: SkillView, enabled: boolean): Promise<void> {
-  const change = (revision: number) => api.patch<SkillView>(pathOf(skill), { revision, enabled });
-  try {
-    keepSkill(await change(skill.revision));
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "revision_conflict") throw error;
-    keepSkill(await change((error.body["skill"] as SkillView).revision));
-  }
+  keepSkill(await insist<SkillView>(pathOf(skill), "skill", skill.revision, { enabled }));
 }
