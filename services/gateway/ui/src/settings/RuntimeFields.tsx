@@ -2,7 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
 import { modelsQuery } from "../app/queries";
 import { type AgentRuntimeView, agentRuntimeFields } from "../contracts";
-import { Dispute } from "../editing/Dispute";
+import { FieldRow } from "../editing/FieldRow";
+import { Segments } from "../ui/Segments";
 import { duration } from "../ui/words";
 import { type Draft, bounds, changes, conflicts, errors, keepMine, textOf, type, without } from "./draft";
 import { setDraft } from "./draftStore";
@@ -53,39 +54,37 @@ function SettingRow({ field, stored, text, error, isChanged, isDisputed }: RowPr
   const standard = textOf(spec.default);
   const change = (next: string) => setDraft((draft) => type(draft, field, next, stored));
   return (
-    <div className={`field setting ${isChanged ? "changed" : ""}`}>
-      <div className="setting-head">
-        <label htmlFor={id} id={`${id}-label`}>
-          {label}
-        </label>
-        {isChanged && <span className="chip live">not saved</span>}
-        <span className="end xs faint">{bounds(spec)}</span>
-      </div>
+    <FieldRow
+      label={label}
+      {...(spec.choices ? { labelId: id } : { labelFor: id })}
+      beside={bounds(spec)}
+      hint={
+        <>
+          {spec.meaning.replace(/\bnull:/, "empty:")}{" "}
+          {text === standard ? (
+            <span className="faint">{spec.choices ? "" : standard ? "This is the default." : "Empty is the default."}</span>
+          ) : (
+            <button type="button" className="link" onClick={() => change(standard)}>
+              {standard === "" ? "Back to empty, the default" : standard.length > 24 ? "Back to the default" : `Back to ${CHOICES[standard] ?? standard}, the default`}
+            </button>
+          )}
+        </>
+      }
+      error={error}
+      isChanged={isChanged}
+      dispute={
+        isDisputed
+          ? {
+              stored: textOf(stored[field]) || "empty",
+              mine: text || "empty",
+              onKeepMine: () => setDraft((draft) => keepMine(draft, field, stored)),
+              onTakeStored: () => setDraft((draft) => without(draft, [field])),
+            }
+          : null
+      }
+    >
       <Control id={id} field={field} text={text} isWrong={error !== undefined} onChange={change} />
-      <p id={`${id}-hint`} className="hint">
-        {spec.meaning.replace(/\bnull:/, "empty:")}{" "}
-        {text === standard ? (
-          <span className="faint">{spec.choices ? "" : standard ? "This is the default." : "Empty is the default."}</span>
-        ) : (
-          <button type="button" className="link" onClick={() => change(standard)}>
-            {standard === "" ? "Back to empty, the default" : standard.length > 24 ? "Back to the default" : `Back to ${CHOICES[standard] ?? standard}, the default`}
-          </button>
-        )}
-      </p>
-      {error !== undefined && (
-        <p id={`${id}-error`} className="error" role="alert">
-          {error}
-        </p>
-      )}
-      {isDisputed && (
-        <Dispute
-          stored={textOf(stored[field]) || "empty"}
-          mine={text || "empty"}
-          onKeepMine={() => setDraft((draft) => keepMine(draft, field, stored))}
-          onTakeStored={() => setDraft((draft) => without(draft, [field]))}
-        />
-      )}
-    </div>
+    </FieldRow>
   );
 }
 
@@ -102,23 +101,8 @@ function Control({ id, field, text, isWrong, onChange }: ControlProps) {
   const { unit, long } = LABELS[field];
   const described = { "aria-invalid": isWrong, "aria-describedby": `${id}-hint ${id}-error` };
   if (spec.choices) {
-    return (
-      <div className="segments" role="radiogroup" aria-labelledby={`${id}-label`} aria-describedby={`${id}-hint`}>
-        {spec.choices.map((choice, index) => (
-          <label key={choice} {...(choice === text ? { "aria-current": true } : {})}>
-            <input
-              id={index === 0 ? id : undefined}
-              type="radio"
-              name={id}
-              className="sr"
-              checked={choice === text}
-              onChange={() => onChange(choice)}
-            />
-            {CHOICES[choice] ?? choice}
-          </label>
-        ))}
-      </div>
-    );
+    const choices = Object.fromEntries(spec.choices.map((choice) => [choice, CHOICES[choice] ?? choice]));
+    return <Segments value={text} choices={choices} labelledBy={id} describedBy={`${id}-hint`} onChange={onChange} />;
   }
   if (long) {
     return <textarea id={id} className="input" rows={3} value={text} {...described} onChange={(event) => onChange(event.target.value)} />;
