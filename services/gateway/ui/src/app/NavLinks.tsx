@@ -2,6 +2,7 @@ import { Link, useLocation } from "wouter";
 import { useNeeds } from "../tasks/lists";
 import { Icon, type IconName } from "../ui/Icon";
 import { Menu } from "../ui/Menu";
+import { useIdle } from "../ui/useIdle";
 
 export interface Place {
   path: string;
@@ -24,7 +25,8 @@ const IN_TABS = PLACES.slice(0, 4);
 const BEHIND = PLACES.slice(4);
 
 function useCounts(): Record<string, { text: string; words: string; isWait: boolean }> {
-  const { needs, running, more } = useNeeds();
+  // A count may come later than what the screen asks for.
+  const { needs, running, more } = useNeeds(useIdle());
   const waiting = `${needs.length}${more ? "+" : ""}`;
   return {
     ...(needs.length > 0 && { "/inbox": { text: waiting, words: `${waiting} waiting`, isWait: true } }),

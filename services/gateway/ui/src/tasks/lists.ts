@@ -39,10 +39,10 @@ export const tasksQuery = (filter: TaskFilter) =>
 export const needsQuery = tasksQuery(of(NEEDS));
 export const activeQuery = tasksQuery(of(ACTIVE));
 
-/** What waits for a person, newest first; `more` when the lists go on behind what is loaded. */
-export function useNeeds(): { needs: TaskSummary[]; running: number; more: boolean } {
-  const ended = useInfiniteQuery(needsQuery);
-  const active = useInfiniteQuery(activeQuery);
+/** What waits for a person, newest first; `more` when the lists go on behind what is loaded. Asked for when it is `wanted`. */
+export function useNeeds(wanted = true): { needs: TaskSummary[]; running: number; more: boolean } {
+  const ended = useInfiniteQuery({ ...needsQuery, enabled: wanted });
+  const active = useInfiniteQuery({ ...activeQuery, enabled: wanted });
   const running = active.data?.pages.flatMap((page) => page.items) ?? [];
   const needs = [...running.filter((task) => task.interruptedAt !== null), ...(ended.data?.pages.flatMap((page) => page.items) ?? [])];
   return { needs, running: running.length, more: ended.hasNextPage };
