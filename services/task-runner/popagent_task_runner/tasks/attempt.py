@@ -118,9 +118,9 @@ class TaskAttempt:
                 await transcript.settle()
             finally:
                 await transcript.close()
-            ended = await end_attempt(self._deps, self._lease, self._told, ending)
-            if ended is not None and isinstance(ended.news, TaskStopped):
-                self._deps.observe(ended.news)
+            news = await end_attempt(self._deps, self._lease, self._told, ending)
+            if isinstance(news, TaskStopped):
+                self._deps.observe(news)
 
     async def _start(self, run: Run, transcript: Transcript) -> None:
         """Store and tell that the attempt begins; waits for PostgreSQL as long as the lease is ours."""

@@ -54,15 +54,11 @@ class Ending:
     output: str = ""
 
 
-@dataclass(frozen=True)
-class Ended:
-    """What was stored of an end, and the event that tells of it."""
-
-    task: TaskSummary
-    news: TaskStopped | TaskChanged
+News = TaskStopped | TaskChanged
+"""The event that tells of an end, with the task as it is then."""
 
 
-async def end_attempt(deps: RunDeps, lease: Lease[LeasedTask], told: Told, ending: Ending) -> Ended | None:
+async def end_attempt(deps: RunDeps, lease: Lease[LeasedTask], told: Told, ending: Ending) -> News | None:
     """Store the end, again and again while PostgreSQL is away, until another runner has the task; call `over` before.
 
     None when a commit was not answered and this attempt is found to be over: it was carried out, or another runner
@@ -86,8 +82,8 @@ async def end_attempt(deps: RunDeps, lease: Lease[LeasedTask], told: Told, endin
             raise
 
 
-async def end_lost(conn: Connection, outbox: Outbox, task: LeasedTask, *, timeout_s: float) -> Ended:
-    """End an attempt whose lease ran out, in the transaction that locks it, and return what it will be once committed.
+async def end_lost(conn: Connection, outbox: Outbox, task: LeasedTask, *, timeout_s: float) -> News:
+    """End an attempt whose lease ran out, in the transaction that locks it, and return what is told once committed.
 
     Raises:
         LeaseLostError: It was ended in the meantime.
@@ -95,9 +91,9 @@ async def end_lost(conn: Connection, outbox: Outbox, task: LeasedTask, *, timeou
     facts = await _facts(conn, task)
     cause = cause_of_loss(ran_s=facts.ran_s, timeout_s=timeout_s, boot_gone=facts.boot_gone)
     told = Told(task.turn_id, task.trace_id) if task.turn_id and task.started_attempt == task.attempt else None
-    ended = await _end(conn, outbox, task, told, ending=Ending(cause, LOSSES[cause]), facts=facts)
-    log.warning("a task lost its runner", extra={"task": task.id, "cause": cause, "state": ended.task.state})
-    return ended
+    news = await _end(conn, outbox, task, told, ending=Ending(cause, LOSSES[cause]), facts=facts)
+    log.warning("a task lost its runner", extra={"task": task.id, "cause": cause, "state": news.task.state})
+    return news
 
 
 LOSSES: Final[dict[TaskErrorClass, str]] = {
@@ -107,7 +103,7 @@ LOSSES: Final[dict[TaskErrorClass, str]] = {
 }
 
 
-async def end(conn: Connection, outbox: Outbox, task: LeasedTask, told: Told, ending: Ending) -> Ended:
+async def end(conn: Connection, outbox: Outbox, task: LeasedTask, told: Told, ending: Ending) -> News:
     """Write how the attempt ended and what follows from it, in the caller's transaction; raises LeaseLostError."""
     return await _end(conn, outbox, task, told, ending=ending, facts=await _facts(conn, task))
 
@@ -121,7 +117,7 @@ async def _facts(conn: Connection, task: LeasedTask) -> Facts:
 
 async def _end(
     conn: Connection, outbox: Outbox, task: LeasedTask, told: Told | None, *, ending: Ending, facts: Facts
-) -> Ended:
+) -> News:
     attempt = Attempt(
         attempt=facts.attempt,
         max_attempts=facts.max_attempts,
@@ -145,7 +141,7 @@ async def _end(
         await _file_remediation(conn, outbox, task, ending, facts=facts)
     if ended.state != "queued":
         await free_parent(conn, outbox, ended)
-    return Ended(ended, news)
+    return news
 
 
 def _columns(verdict: Verdict, ending: Ending) -> tuple[object, ...]:
@@ -162,7 +158,7 @@ def _columns(verdict: Verdict, ending: Ending) -> tuple[object, ...]:
     )
 
 
-def _news(task: TaskSummary, told: Told | None, ending: Ending) -> TaskStopped | TaskChanged:
+def _news(task: TaskSummary, told: Told | None, ending: Ending) -> News:
     """Return the event of an end; an attempt whose start nobody was told has no end either."""
     if told is None:
         return TaskChanged(aggregate_id=task.id, version=task.version, task=task)

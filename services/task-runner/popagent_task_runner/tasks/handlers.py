@@ -53,8 +53,10 @@ async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
                 return _repeated(command, seen.task)
             if seen.closed:
                 raise WorkspaceClosingError
-            if command.unless_scheduled and (busy := await _earlier(conn, command)) is not None:
-                raise ScheduleBusyError(f"Task {busy} of an earlier time still waits or runs.")
+            if command.unless_scheduled:
+                earlier = await store.ACTIVE_OF_SCHEDULE.first(conn, command.schedule_id)
+                if earlier is not None:
+                    raise ScheduleBusyError(f"Task {earlier} of an earlier time still waits or runs.")
             if to_count and not deps.room.counted(workspace_id, seen.waiting):
                 raise QueueFullError(retry_after_s=FULL_RETRY_AFTER_S)
             created = await making.insert(
@@ -77,10 +79,6 @@ async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
     deps.outbox.wake()
     deps.tasks.wake()
     return created
-
-
-async def _earlier(conn: Connection, command: CreateTask) -> str | None:
-    return await store.ACTIVE_OF_SCHEDULE.first(conn, command.schedule_id)
 
 
 def _repeated(command: CreateTask, task: TaskDetail) -> TaskSummary:
@@ -122,9 +120,9 @@ async def read_transcript(deps: TaskDeps, query: ReadTranscript) -> TranscriptPa
     if query.before is not None and query.after is not None:
         raise InvalidInputError("Give `before` or `after`, not both.", field="after")
     async with deps.pool.acquire() as conn, conn.transaction(isolation="repeatable_read", readonly=True):
-        if await store.GET.first(conn, query.task_id) is None:
+        mark = await MARK.first(conn, query.task_id)
+        if mark is None:
             raise TaskNotFoundError
-        mark = await MARK.one(conn, query.task_id)
         if query.after is None:
             records, previous = await _newest(conn, query.task_id, query.before, query.limit)
             return TranscriptPage(

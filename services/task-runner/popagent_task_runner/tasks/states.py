@@ -12,7 +12,6 @@ Move = Literal["claim", "cancel", "complete", "requeue", "fail", "bury", "resolv
 EndingMove = Literal["complete", "requeue", "fail", "bury"]
 After = TaskState | Literal["deleted"]
 
-ACTIVE: Final[frozenset[TaskState]] = frozenset({"queued", "running", "cancelling"})
 TERMINAL: Final[frozenset[TaskState]] = frozenset({"completed", "failed", "cancelled", "dead-letter"})
 
 MOVES: Final[dict[tuple[TaskState, Move], After]] = {

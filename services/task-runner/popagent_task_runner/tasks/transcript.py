@@ -66,12 +66,15 @@ class StoredRecord:
         )
 
 
+# None when there is no such task.
 MARK: Final = Query(
     Mark,
     """
-    select coalesce(max(seq), 0) as seq, coalesce(max(revision), 0) as revision
-    from task_activity
-    where task_id = $1
+    select coalesce(max(a.seq), 0) as seq, coalesce(max(a.revision), 0) as revision
+    from tasks t
+    left join task_activity a on a.task_id = t.id
+    where t.id = $1
+    group by t.id
     """,
 )
 

@@ -36,7 +36,7 @@ SETTLE_S: Final = 5.0
 
 
 class Runners:
-    """Every task-runner there is, as one that only stores tasks sees them; a wake-up that is lost costs a second."""
+    """Every task-runner there is, this one too; a wake-up that is lost costs a second."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -136,9 +136,9 @@ class TaskWorker:
         # What still executes here is not recovered here.
         if task.id not in self._executing:
             timeout_s = math.inf if self._limits is None else self._limits.timeout_s
-            ended = await end_lost(conn, self._deps.outbox, task, timeout_s=timeout_s)
-            if isinstance(ended.news, TaskStopped):
-                self._deps.observe(ended.news)
+            news = await end_lost(conn, self._deps.outbox, task, timeout_s=timeout_s)
+            if isinstance(news, TaskStopped):
+                self._deps.observe(news)
         return None
 
     async def _learn_limits(self) -> None:
