@@ -250,6 +250,17 @@ async def test_a_post_waits_for_a_task_runner_and_nothing_is_made_of_one_that_wa
     assert state_of(await history(door), cancelled.id) == "cancelled"
 
 
+async def test_a_post_that_no_task_runner_takes_is_tried_again_within_seconds(
+    chat: Chat, door: Door, pool: Pool
+) -> None:
+    asked = await post(door, "@researcher one")
+    soon = "run_tries > 0 and run_state = 'waiting' and run_at < clock_timestamp() + interval '10 seconds'"
+
+    async with asyncio.timeout(15):
+        while not await pool.fetchval(f"select {soon} from channel_messages where id = $1", asked.id):
+            await asyncio.sleep(0.03)
+
+
 async def test_a_task_that_was_made_while_its_post_was_cancelled_is_cancelled_when_it_is_heard_of(
     chat: Chat, door: Door, hire: Callable[[], Company], pool: Pool
 ) -> None:

@@ -101,7 +101,7 @@ async def _hand_over(deps: ChatDeps, run: WaitingRun) -> None:
     except AppError as error:
         if error.retryable or error.http_status >= 500:
             wait_s = error.retry_after_s or min(LONGEST_WAIT_S, 2.0 ** min(run.run_tries, 6))
-            log.info("the task of a post waits", extra={"message": run.id, "reason": error.message})
+            log.info("the task of a post waits", extra={"post": run.id, "reason": error.message})
             async with deps.pool.acquire() as conn:
                 await store.PUT_OFF.run(conn, run.id, wait_s)
         else:
