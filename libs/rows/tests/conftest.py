@@ -9,6 +9,7 @@ from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import KERNEL, migrate, migrations_folder
 from popagent_db.pool import Pool, open_pool
 from popagent_rows.pulse import Pulse
+from popagent_testing.leased_work import CREATE
 from popagent_testing.plugin import Prepare, role_password
 
 PASSWORDS = {"gateway": role_password("gateway")}
@@ -47,3 +48,10 @@ async def pulse(pool: Pool) -> AsyncIterator[Pulse]:
     beating.start()
     yield beating
     await beating.stop()
+
+
+@pytest.fixture
+async def table(pool: Pool) -> Pool:
+    """A pool whose schema has the table of work."""
+    await pool.execute(CREATE)
+    return pool

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from popagent_db.pool import Pool, open_pool
+from popagent_kit.ids import new_id
 from popagent_rows.leased import End, Holder, Lease, LeasedRows, Outcome
 from popagent_rows.pulse import Pulse
 from popagent_rows.worker import Worker
@@ -21,12 +22,6 @@ from popagent_testing.servers import PostgresServer
 TAKEOVER_S = LEASE_S + 5
 
 Start = Callable[[float], subprocess.Popen[bytes]]
-
-
-@pytest.fixture
-async def table(pool: Pool) -> Pool:
-    await pool.execute(CREATE)
-    return pool
 
 
 @pytest.fixture
@@ -64,10 +59,12 @@ async def test_a_frozen_holder_writes_nothing_after_the_takeover(table: Pool, st
     start_worker(0.0)
     await until_true(table, "exists (select 1 from work where state = 'completed')")
     frozen.send_signal(signal.SIGCONT)
-    # The thawed process takes its next row, so it had time to write what it was not allowed to.
-    await enqueue(table, *((f"b{number}", "") for number in range(20)))
+    # Once the thawed process has taken another row, it had time to write what it was not allowed to.
     owner = await table.fetchval("select owner from starts where attempt = 1 and id = 'a'")
-    await until_true(table, f"exists (select 1 from effects where owner = '{owner}' and id <> 'a')")
+    async with asyncio.timeout(20):
+        while not await table.fetchval("select exists (select 1 from effects where owner = $1 and id <> 'a')", owner):
+            await enqueue(table, (new_id(), ""))
+            await asyncio.sleep(0.02)
 
     effects = await table.fetch("select attempt from effects where id = 'a'")
     assert [row["attempt"] for row in effects] == [2]
