@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import asyncpg
 
-from popagent_testing.model_server import ScriptedCall
 from tests.stored import connected
 from tests.suite import POSTGRES, Suite
 from tests.talk import Talk
@@ -18,11 +16,6 @@ from tests.talk import Talk
 ENDED: Final = ("completed", "failed", "cancelled", "dead-letter")
 POLL_S: Final = 0.05
 DATABASE: Final = "popagent"
-
-
-def call(tool: str, **arguments: Any) -> ScriptedCall:
-    """Return a call of the scripted model."""
-    return ScriptedCall(tool, json.dumps(arguments))
 
 
 async def give(talk: Talk, prompt: str, **fields: Any) -> str:

@@ -14,10 +14,10 @@ import pytest
 from libs.sandbox.tests.commands.processes import marked_processes, new_mark, until_sleeping
 from popagent_kit.ids import new_id
 from popagent_sandbox.confinement import confinement_problem
-from popagent_testing.model_server import Reply
+from popagent_testing.model_replies import Reply, call
 from tests.suite import POSTGRES, Suite
 from tests.talk import Talk
-from tests.tasks import application_database, call, give, task_in
+from tests.tasks import application_database, give, task_in
 
 pytestmark = pytest.mark.timeout(240)
 LEASE_S: Final = 30.0

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from popagent_kit.ids import new_id
-from popagent_testing.model_server import Reply
+from popagent_testing.model_replies import Reply, call
 from tests.suite import Suite
 from tests.talk import Talk
-from tests.tasks import call, give, task_in
+from tests.tasks import give, task_in
 
 MESSAGES = "/api/channels/general/messages"
 

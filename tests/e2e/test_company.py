@@ -11,18 +11,14 @@ import pytest
 
 from popagent_kit.ids import new_id
 from popagent_sandbox.confinement import confinement_problem
-from popagent_testing.model_server import Reply, ScriptedCall
+from popagent_testing.model_replies import Reply, call
 from tests.suite import Suite
 from tests.talk import Talk
 
 BROKEN = "def mean(values):\n    return sum(values) / (len(values) - 1)\n"
 WHOLE = "def mean(values):\n    return sum(values) / len(values)\n"
 TEST = "from station import mean\n\nassert mean([2, 4]) == 3, mean([2, 4])\nprint('1 passed')\n"
-RUN_TEST = ScriptedCall("shell", orjson.dumps({"command": "python3 test_station.py"}).decode())
-
-
-def call(name: str, **arguments: Any) -> ScriptedCall:
-    return ScriptedCall(name, orjson.dumps(arguments).decode())
+RUN_TEST = call("shell", command="python3 test_station.py")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from popagent_kit.ids import new_id
 from popagent_sandbox.confinement import confinement_problem
-from popagent_testing.model_server import Reply, ScriptedCall
+from popagent_testing.model_replies import Reply, ScriptedCall, call
 from tests.hook_door import HookDoor, denies
 from tests.stored import all_files, all_rows
 from tests.suite import Suite
@@ -66,10 +66,6 @@ def found_in(data: bytes | str) -> list[tuple[str, str]]:
     if WORD.encode() not in text and WORD.lower().encode() not in text:
         return []
     return [(shape, way) for shape, way, said in words() if said.encode() in text or said.lower().encode() in text]
-
-
-def call(name: str, **arguments: Any) -> ScriptedCall:
-    return ScriptedCall(name, orjson.dumps(arguments).decode())
 
 
 class Wire:

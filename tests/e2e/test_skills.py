@@ -6,7 +6,7 @@ from pathlib import Path
 
 from popagent_kit import json
 from popagent_kit.ids import new_id
-from popagent_testing.model_server import Reply, ScriptedCall
+from popagent_testing.model_replies import Reply, call
 from tests.suite import Suite
 from tests.talk import Talk
 
@@ -32,10 +32,8 @@ async def test_a_skill_of_a_folder_is_opened_in_a_chat_and_comes_back_as_it_was(
     (folder / "SKILL.md").write_text(FILE)
     (folder / "references" / "words.md").write_text("Monday: heron\n")
     suite.model.script(
-        Reply(tool_calls=(ScriptedCall("skill", '{"name": "word-of-the-day"}'),)),
-        Reply(
-            tool_calls=(ScriptedCall("skill_read", '{"skillName": "word-of-the-day", "path": "references/words.md"}'),)
-        ),
+        Reply(tool_calls=(call("skill", name="word-of-the-day"),)),
+        Reply(tool_calls=(call("skill_read", skillName="word-of-the-day", path="references/words.md"),)),
         Reply(text="It is heron."),
     )
     before = len(suite.model.requests())

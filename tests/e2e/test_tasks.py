@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from popagent_kit.ids import new_id
-from popagent_testing.model_server import Reply
+from popagent_testing.model_replies import Reply, call
 from tests.suite import Suite, SuiteError
 from tests.talk import Talk
-from tests.tasks import call, calls_of, give, task_in
+from tests.tasks import calls_of, give, task_in
 
 
 async def test_a_specialist_of_a_task_writes_a_file_and_the_command_line_tells_how(suite: Suite, talk: Talk) -> None:

@@ -41,6 +41,11 @@ class ScriptedCall:
     call_id: str = ""
 
 
+def call(name: str, /, **arguments: Any) -> ScriptedCall:
+    """Return a call of the tool with these arguments."""
+    return ScriptedCall(name, orjson.dumps(arguments).decode())
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reply:
     """One scripted answer. `when` limits it to requests whose last message contains that text.

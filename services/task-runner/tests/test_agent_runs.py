@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
-import orjson
 import pytest
 
 from popagent_bus import Bus
@@ -22,7 +20,8 @@ from popagent_rows.outbox import Outbox
 from popagent_rows.pulse import Pulse
 from popagent_task_runner.app import build
 from popagent_task_runner.settings import TaskRunnerSettings
-from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
+from popagent_testing.model_replies import Reply, call
+from popagent_testing.model_server import ModelServer
 from popagent_testing.servers import NatsServer
 from popagent_testing.suite_bus import PASSWORDS, ConnectAs
 from services.chat.tests.running import Chat, start_chat
@@ -101,10 +100,6 @@ async def door(connect_as: ConnectAs, runner: Pool) -> Door:
 
 async def ended(door: Door, task_id: str, *states: TaskState) -> TaskView:
     return await door.until(task_id, *(states or ("completed", "failed", "dead-letter", "cancelled")))
-
-
-def call(name: str, **arguments: Any) -> ScriptedCall:
-    return ScriptedCall(name, orjson.dumps(arguments).decode())
 
 
 async def test_an_agent_carries_a_task_out_and_its_transcript_tells_how(door: Door, model: ModelServer) -> None:
