@@ -56,3 +56,20 @@ async def test_of_tasks_and_a_deletion_at_once_no_task_is_left_without_its_works
         assert {each["id"] for each in listed["items"]} == set(made)
         assert deleted == (not made)
         assert {each.status_code for each in answers} <= {201, 409, 422}
+
+
+async def test_a_workspace_with_documentation_is_kept_until_that_is_gone(suite: Suite, talk: Talk) -> None:
+    workspace = await new_workspace(suite, talk)
+    docs = f"/api/workspaces/{workspace}/docs"
+    page = await talk.json("POST", f"{docs}/page", {"path": "guide/first.md", "body": "# First"})
+
+    kept = await talk.http.delete(f"/api/workspaces/{workspace}")
+    await talk.http.delete(f"{docs}/page?path=guide/first.md&revision={page['revision']}")
+    await talk.http.delete(f"{docs}/folders?path=guide")
+    gone = await talk.http.delete(f"/api/workspaces/{workspace}")
+    after = await talk.http.post(f"{docs}/page", json={"path": "late.md"})
+
+    assert (kept.status_code, kept.json()["documents"]) == (409, 2)
+    assert kept.json()["error"].startswith("2 documents refer")
+    assert gone.status_code == 200
+    assert after.status_code in (404, 409)

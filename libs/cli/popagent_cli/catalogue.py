@@ -66,6 +66,34 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
         "channel-read": Entry("popagent_cli.channels:channel_read", "Count everything in a channel as read."),
         "channel-settings": Entry("popagent_cli.channels:channel_settings", "Show or change what posts start."),
     },
+    "Write down": {
+        "docs-list": Entry(
+            "popagent_cli.docs:docs_list",
+            "List the pages and folders of a workspace's documentation, or those below FOLDER.",
+        ),
+        "docs-show": Entry("popagent_cli.docs:docs_show", "Print a page, as it is or as it was."),
+        "docs-create": Entry(
+            "popagent_cli.docs:docs_create",
+            "Make a page from FILE, or from standard input where that is `-`, or an empty one.",
+        ),
+        "docs-write": Entry(
+            "popagent_cli.docs:docs_write",
+            "Replace the text of a page by FILE, or by standard input where that is `-`.",
+        ),
+        "docs-move": Entry("popagent_cli.docs:docs_move", "Move or rename a page, or a folder with all that is in it."),
+        "docs-mkdir": Entry("popagent_cli.docs:docs_mkdir", "Make a folder, and those above it."),
+        "docs-delete": Entry(
+            "popagent_cli.docs:docs_delete",
+            "Delete a page, or a folder with all that is in it; pages can be brought back for thirty days.",
+        ),
+        "docs-history": Entry(
+            "popagent_cli.docs:docs_history", "List the texts that a page has and had, the newest first."
+        ),
+        "docs-restore": Entry(
+            "popagent_cli.docs:docs_restore",
+            "Make an old text the newest one; a deleted page comes back where it was.",
+        ),
+    },
     "Set up": {
         "models": Entry("popagent_cli.models:models", "Show which models can answer."),
         "agents": Entry("popagent_cli.agents:agents", "Who the agents are; change what makes them so."),

@@ -25,7 +25,7 @@ PLACES: Final = frozenset({"ready", "resync"})
 @click.command()
 @click.option(
     "--topics",
-    default="sessions,turns,workspaces,settings,agents,skills,hooks,jobs,tasks,schedules,channels,health",
+    default="sessions,turns,workspaces,settings,agents,skills,hooks,jobs,tasks,schedules,channels,docs,health",
     show_default=True,
 )
 @as_json_option

@@ -147,8 +147,8 @@ class PatchWorkspace(Command[WorkspaceView]):
 class DeleteWorkspace(Command[DeletedView]):
     """Forget a registration; its folder stays.
 
-    409 for the default one, and while something refers to it: `sessions`, `tasks`, `schedules` and `messages` beside
-    the error say how much. 503 while the owner of tasks or of schedules cannot be asked.
+    409 for the default one, and while something refers to it: `sessions`, `tasks`, `schedules`, `documents` (pages
+    and folders) and `messages` beside the error say how much. 503 while an owner of these cannot be asked.
     """
 
     subject: ClassVar = "popagent.chat.cmd.workspaces-delete.v1"

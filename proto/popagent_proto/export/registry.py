@@ -19,6 +19,8 @@ from popagent_proto.chat.skills import SkillFields, SkillPatch
 from popagent_proto.chat.turns import ChatRequest
 from popagent_proto.chat.workspaces import PatchWorkspaceBody, RegisterWorkspaceBody
 from popagent_proto.common import JobView
+from popagent_proto.docs_indexer.pages import CreatePageBody, MoveBody, RestoreBody, WritePageBody
+from popagent_proto.docs_indexer.tree import FolderBody
 from popagent_proto.scheduler import ScheduleChanges, ScheduleFields
 from popagent_proto.task_runner.tasks import CreateTaskBody, ResolveTaskBody
 
@@ -47,13 +49,16 @@ def http_shapes() -> list[type[BaseModel]]:
         ChatRequest,
         http.CreateHookBody,
         CreateSessionBody,
+        CreatePageBody,
         CreateTaskBody,
         EditBody,
         http.ErrorBody,
+        FolderBody,
         JobView,
         MessageMetadata,
         http.ModelConnectionBody,
         http.ModelConnectionTestBody,
+        MoveBody,
         http.PatchHookBody,
         PatchSessionBody,
         PatchWorkspaceBody,
@@ -61,6 +66,7 @@ def http_shapes() -> list[type[BaseModel]]:
         ReadBody,
         RegisterWorkspaceBody,
         ResolveTaskBody,
+        RestoreBody,
         SaveSessionBody,
         ScheduleChanges,
         ScheduleFields,
@@ -68,6 +74,7 @@ def http_shapes() -> list[type[BaseModel]]:
         SkillFields,
         SkillPatch,
         http.SuiteHealthView,
+        WritePageBody,
         AgentActivity,
         TextMetadata,
         ToolMetadata,

@@ -95,13 +95,14 @@ async def door(connect_as: ConnectAs) -> Door:
 @pytest.fixture
 async def owners(connect_as: ConnectAs) -> AsyncIterator[Owners]:
     """Whom chat asks before it deletes a workspace."""
-    runner, scheduler = await connect_as("task-runner"), await connect_as("scheduler")
-    played = Owners(scheduler)
+    runner, scheduler, docs = [await connect_as(name) for name in ("task-runner", "scheduler", "docs-indexer")]
+    played = Owners(scheduler, docs)
     await runner.serve(owners_of.task_runner, played)
     await scheduler.serve(owners_of.scheduler, played)
+    await docs.serve(owners_of.docs_indexer, played)
     yield played
-    await runner.stop_serving()
-    await scheduler.stop_serving()
+    for each in (runner, scheduler, docs):
+        await each.stop_serving()
 
 
 @pytest.fixture

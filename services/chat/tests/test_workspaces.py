@@ -321,34 +321,34 @@ async def test_a_workspace_is_kept_while_a_session_works_in_it_archived_or_not(d
     assert gone.deleted
 
 
-async def test_a_workspace_is_kept_while_tasks_or_schedules_refer_to_it_and_taken_work_in_again(
+async def test_a_workspace_is_kept_while_something_elsewhere_refers_to_it_and_taken_work_in_again(
     door: Door, root: Path, owners: Owners
 ) -> None:
     view = await registered(door, root, "worked-in")
-    owners.tasks, owners.schedules = 2, 1
+    owners.tasks, owners.schedules, owners.documents = 2, 1, 3
 
     refused = await refusal(door.ask(DeleteWorkspace(workspace_id=view.id)))
     open_again = not owners.closed
-    owners.tasks = owners.schedules = 0
+    owners.tasks = owners.schedules = owners.documents = 0
     gone = await door.ask(DeleteWorkspace(workspace_id=view.id))
 
     assert (refused.http_status, refused.code) == (409, "workspace_in_use")
-    assert refused.extra == {"sessions": 0, "tasks": 2, "schedules": 1, "messages": 0}
-    assert refused.message.startswith("2 tasks and 1 schedule refer to this workspace")
+    assert refused.extra == {"sessions": 0, "tasks": 2, "schedules": 1, "documents": 3, "messages": 0}
+    assert refused.message.startswith("2 tasks, 1 schedule and 3 documents refer to this workspace")
     assert open_again
     assert gone.deleted
-    assert {owner for owner, _ in owners.closed} == {"tasks", "schedules"}
+    assert {owner for owner, _ in owners.closed} == {"tasks", "schedules", "documents"}
 
 
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("why", ["late", "no scheduler", "no docs-indexer"])
 async def test_without_the_word_of_those_who_may_refer_to_it_nothing_is_deleted(
-    late: bool, door: Door, root: Path, owners: Owners, monkeypatch: pytest.MonkeyPatch
+    why: str, door: Door, root: Path, owners: Owners, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view = await registered(door, root, f"unknown-{late}")
-    if late:
+    view = await registered(door, root, why.replace(" ", "-"))
+    if why == "late":
         monkeypatch.setattr(references, "USABLE_S", 0.0)
     else:
-        await owners.scheduler.stop_serving()
+        await (owners.scheduler if why == "no scheduler" else owners.docs_indexer).stop_serving()
 
     refused = await refusal(door.ask(DeleteWorkspace(workspace_id=view.id)))
 

@@ -1,10 +1,41 @@
-"""Composition root of the docs-indexer: what is written: documentation and code. It offers nothing yet."""
+"""The docs-indexer service: what is written, per workspace."""
 
 from __future__ import annotations
 
-from popagent_host import ServiceDefinition, ServiceSettings, run
+from typing import Final
+
+from popagent_bus import Handlers
+from popagent_docs_indexer.deps import DocsDeps
+from popagent_docs_indexer.pages import handlers as pages
+from popagent_docs_indexer.pages import history
+from popagent_docs_indexer.tree import handlers as tree
+from popagent_host import Service, ServiceDefinition, ServiceSettings, run
+
+SLICES: Final = (pages, history, tree)
+
+
+async def build(service: Service[ServiceSettings]) -> None:
+    """Wire the slices to the host; any number of processes may serve one schema."""
+    deps = DocsDeps(service.pool, service.outbox, service.bus)
+
+    async def drop_deleted() -> None:
+        await history.drop_deleted(service.pool)
+
+    service.pulse.every(history.PRUNE_PERIOD_S, "deleted pages", drop_deleted)
+    service.serve(all_handlers(), deps)
+
+
+def all_handlers() -> Handlers[DocsDeps]:
+    """Return the handlers of every slice."""
+    handlers = Handlers[DocsDeps]()
+    for part in SLICES:
+        handlers.include(part.handlers)
+    return handlers
+
+
+SERVICE: Final = ServiceDefinition("docs-indexer", ServiceSettings, build)
 
 
 def main() -> None:
     """Run the service until it is told to stop."""
-    run(ServiceDefinition("docs-indexer", ServiceSettings))
+    run(SERVICE)

@@ -30,7 +30,12 @@ from popagent_kit.text import one_line
 BODY_BYTES: Final = 1024 * 1024
 # The stock chat client sends its whole history with every message; only the last message is looked at.
 CHAT_BODY_BYTES: Final = 8 * 1024 * 1024
-LARGE_BODIES: Final = {"/api/chat": CHAT_BODY_BYTES}
+# A page of a million characters, each of them written as two escapes.
+PAGE_BODY_BYTES: Final = 12 * 1024 * 1024
+LARGE_BODIES: Final = (
+    (re.compile(r"/api/chat"), CHAT_BODY_BYTES),
+    (re.compile(r"/api/workspaces/[^/]+/docs/page"), PAGE_BODY_BYTES),
+)
 # Seconds for a whole body: 8 MiB over a line of 1 Mbit/s.
 BODY_S: Final = 75.0
 # Of which only one can be meant.
@@ -113,7 +118,9 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
 
 def _limit(scope: Scope) -> int:
-    return 0 if scope["method"] in SAFE_METHODS else LARGE_BODIES.get(scope["path"], BODY_BYTES)
+    if scope["method"] in SAFE_METHODS:
+        return 0
+    return next((limit for path, limit in LARGE_BODIES if path.fullmatch(scope["path"])), BODY_BYTES)
 
 
 def _check_encoding(scope: Scope) -> None:

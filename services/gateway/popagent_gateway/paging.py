@@ -10,6 +10,8 @@ from popagent_kit.ids import Id
 from popagent_proto.base import Text, Wire
 from popagent_proto.chat.channels import MOST_MESSAGES
 from popagent_proto.chat.sessions import SearchText
+from popagent_proto.docs_indexer.pages import PathText
+from popagent_proto.docs_indexer.tree import MOST_LISTED
 from popagent_proto.task_runner.activity import RECORDS_KEPT
 from popagent_proto.task_runner.tasks import ListTasks, TaskSource, TaskState
 
@@ -92,3 +94,11 @@ class ChannelPage(Wire):
     before_seq: int | None = Field(default=None, ge=0, le=2**62)
     thread_id: Id | None = None
     limit: int = Field(default=50, ge=1, le=MOST_MESSAGES)
+
+
+class DocsPart(Wire):
+    """Which part of a tree: all of it or what is below `folder`, from a cursor on."""
+
+    folder: PathText | None = None
+    cursor: Text | None = Field(default=None, max_length=4_096)
+    limit: int = Field(default=MOST_LISTED, ge=1, le=MOST_LISTED)

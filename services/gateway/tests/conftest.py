@@ -107,6 +107,13 @@ async def task_runner(nats_url: str) -> AsyncIterator[Owner]:
 
 
 @pytest.fixture
+async def docs_indexer(nats_url: str) -> AsyncIterator[Owner]:
+    owner = await start_owner(nats_url, "docs-indexer", requests_of("docs-indexer"))
+    yield owner
+    await owner.bus.drain()
+
+
+@pytest.fixture
 async def bus(nats_url: str) -> AsyncIterator[Bus]:
     connected = await Bus.connect(nats_url, service="gateway")
     yield connected

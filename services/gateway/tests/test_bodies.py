@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from popagent_gateway.bodies import BODY_BYTES, CHAT_BODY_BYTES, PARSED, Bodies
+from popagent_gateway.bodies import BODY_BYTES, CHAT_BODY_BYTES, PAGE_BODY_BYTES, PARSED, Bodies
 from popagent_gateway.refusing import DROP_BYTES
 
 JSON = {"content-type": "application/json"}
@@ -131,7 +131,15 @@ async def chunked(total: int, piece: int = 64 * 1024) -> AsyncIterator[bytes]:
         sent += size
 
 
-@pytest.mark.parametrize(("path", "limit"), [("/api/sessions", BODY_BYTES), ("/api/chat", CHAT_BODY_BYTES)])
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [
+        ("/api/sessions", BODY_BYTES),
+        ("/api/chat", CHAT_BODY_BYTES),
+        ("/api/workspaces/w1/docs/page", PAGE_BODY_BYTES),
+        ("/api/workspaces/w1/docs/page/x", BODY_BYTES),
+    ],
+)
 async def test_the_limit_itself_is_accepted_and_one_byte_more_is_413(path: str, limit: int) -> None:
     async with client() as http:
         fits = await http.post(path, content=b"1" + b" " * (limit - 1), headers=JSON)

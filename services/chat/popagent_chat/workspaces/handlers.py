@@ -126,6 +126,7 @@ async def delete_workspace(deps: ChatDeps, command: DeleteWorkspace) -> DeletedV
             "session": await sessions.COUNT_IN_WORKSPACE.value(conn, stored.id),
             "task": elsewhere.tasks,
             "schedule": elsewhere.schedules,
+            "document": elsewhere.documents,
             "message": await channels.COUNT_IN_WORKSPACE.value(conn, stored.id),
         }
         if any(counts.values()):

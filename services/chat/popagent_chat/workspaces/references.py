@@ -13,7 +13,9 @@ from typing import Any, Final
 from popagent_bus import Bus
 from popagent_kit.errors import AppError, UnavailableError
 from popagent_kit.ids import new_id
-from popagent_proto.common import CLOSED_S, ReferencesView
+from popagent_proto.base import Command
+from popagent_proto.common import CLOSED_S, OpenedView, ReferencesView
+from popagent_proto.docs_indexer.tree import CloseToDocs, OpenToDocs
 from popagent_proto.scheduler import CloseToSchedules, OpenToSchedules
 from popagent_proto.task_runner.workspaces import CloseToTasks, OpenToTasks
 
@@ -30,6 +32,7 @@ class Elsewhere:
 
     tasks: int
     schedules: int
+    documents: int
     until: float
 
     def check(self) -> None:
@@ -40,30 +43,29 @@ class Elsewhere:
 
 @asynccontextmanager
 async def closed(bus: Bus, workspace_id: str) -> AsyncIterator[Elsewhere]:
-    """Close the workspace to tasks and schedules while the block deletes it; a block that raises opens it again.
+    """Close the workspace to tasks, schedules and pages while the block deletes it; if that raises, open it again.
 
     Raises:
         UnavailableError: A service that may have references cannot be asked; the workspace is as it was.
     """
-    closed_by = new_id()
+    whose = {"workspace_id": workspace_id, "closed_by": new_id()}
     until = time.monotonic() + USABLE_S
     try:
-        tasks, schedules = await asyncio.gather(
-            _counted(bus, "task-runner", CloseToTasks(workspace_id=workspace_id, closed_by=closed_by)),
-            _counted(bus, "scheduler", CloseToSchedules(workspace_id=workspace_id, closed_by=closed_by)),
+        tasks, schedules, documents = await asyncio.gather(
+            _counted(bus, "task-runner", CloseToTasks(**whose)),
+            _counted(bus, "scheduler", CloseToSchedules(**whose)),
+            _counted(bus, "docs-indexer", CloseToDocs(**whose)),
         )
-        yield Elsewhere(tasks, schedules, until)
+        yield Elsewhere(tasks, schedules, documents, until)
     except BaseException:
-        await asyncio.gather(
-            _opened(bus, OpenToTasks(workspace_id=workspace_id, closed_by=closed_by)),
-            _opened(bus, OpenToSchedules(workspace_id=workspace_id, closed_by=closed_by)),
-        )
+        opening: list[Command[OpenedView]] = [OpenToTasks(**whose), OpenToSchedules(**whose), OpenToDocs(**whose)]
+        await asyncio.gather(*(_opened(bus, each) for each in opening))
         raise
 
 
-async def _counted(bus: Bus, owner: str, command: CloseToTasks | CloseToSchedules) -> int:
+async def _counted(bus: Bus, owner: str, command: Command[ReferencesView]) -> int:
     try:
-        view: ReferencesView = await bus.ask(command, timeout_s=ASK_S, patience_s=1.0)
+        view = await bus.ask(command, timeout_s=ASK_S, patience_s=1.0)
     except AppError as error:
         raise UnavailableError(
             f"{owner} cannot be asked what refers to this workspace: {error.message} Nothing was deleted.",
@@ -72,7 +74,7 @@ async def _counted(bus: Bus, owner: str, command: CloseToTasks | CloseToSchedule
     return view.count
 
 
-async def _opened(bus: Bus, command: OpenToTasks | OpenToSchedules) -> None:
+async def _opened(bus: Bus, command: Command[OpenedView]) -> None:
     try:
         await bus.ask(command, timeout_s=1.0, patience_s=0.0)
     except AppError as error:

@@ -18,6 +18,8 @@ from popagent_proto.chat.settings import AgentRuntimeChanged
 from popagent_proto.chat.skills import SkillChanged, SkillDeleted
 from popagent_proto.chat.turns import TurnEnded, TurnStarted
 from popagent_proto.chat.workspaces import WorkspaceChanged, WorkspaceDeleted, WorkspaceRegistered
+from popagent_proto.docs_indexer.pages import DocsPageChanged, DocsPageDeleted
+from popagent_proto.docs_indexer.tree import DocsTreeChanged
 from popagent_proto.scheduler import ScheduleChanged, ScheduleDeleted
 from popagent_proto.task_runner.tasks import TaskChanged, TaskDeleted, TaskInterrupted, TaskStarted, TaskStopped
 
@@ -35,6 +37,7 @@ TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "tasks": (TaskChanged, TaskStarted, TaskStopped, TaskInterrupted, TaskDeleted),
     "schedules": (ScheduleChanged, ScheduleDeleted),
     "channels": (ChannelMessageChanged, ChannelSettingsChanged),
+    "docs": (DocsPageChanged, DocsPageDeleted, DocsTreeChanged),
     HEALTH: (),
 }
 TOPIC_OF: Final = {event.subject: topic for topic, events in TOPICS.items() for event in events}

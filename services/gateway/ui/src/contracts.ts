@@ -461,6 +461,14 @@ export interface CreateHookBody {
   secret?: string | null;
 }
 
+/** A new page; folders that are missing are made. */
+export interface CreatePageBody {
+  /** Relative, with slashes; a page ends in .md or .markdown. What breaks a rule is refused with it. */
+  path: string;
+  /** Markdown, at most 1,000,000 characters. */
+  body?: string;
+}
+
 /** Everything is optional: a new chat in the default workspace. */
 export interface CreateSessionBody {
   id?: string | null;
@@ -489,6 +497,22 @@ export interface CronPreview {
   next: Array<string>;
 }
 
+/** A page that can be brought back: `version` is the text that it had last. */
+export interface DeletedPage {
+  id: string;
+  path: string;
+  title: string;
+  version: number;
+  characters: number;
+  deletedAt: string;
+}
+
+/** The newest first, for thirty days. */
+export interface DeletedPages {
+  nextCursor: string | null;
+  items: Array<DeletedPage>;
+}
+
 /** What was deleted. */
 export interface DeletedView {
   id: string;
@@ -510,6 +534,54 @@ export interface DetectedServer {
 export interface DetectedServers {
   nextCursor: string | null;
   items: Array<DetectedServer>;
+}
+
+/** A page was made, written, moved by itself or brought back. */
+export interface DocsPageChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  page: PageSummary;
+  change: "created" | "written" | "moved" | "restored" | "imported";
+  previousPath: string | null;
+}
+
+/** A page is gone from its folder. */
+export interface DocsPageDeleted {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  pageId: string;
+  workspaceId: string;
+  path: string;
+}
+
+/** What lies in a workspace, or below a folder of it, by path. */
+export interface DocsTree {
+  nextCursor: string | null;
+  items: Array<TreeEntry>;
+}
+
+/** A folder was made, moved with all in it, or deleted with all in it, or pages were imported below it. The aggregate is the workspace. */
+export interface DocsTreeChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  change: "made" | "moved" | "deleted" | "imported";
+  path: string;
+  previousPath: string | null;
 }
 
 /** Another text. */
@@ -534,6 +606,24 @@ export interface ErrorBody {
   error: string;
   code: string;
   field: string | null;
+}
+
+/** A new folder. */
+export interface FolderBody {
+  /** Relative, with slashes; a page ends in .md or .markdown. What breaks a rule is refused with it. */
+  path: string;
+}
+
+/** How much went with it; the pages can be brought back for thirty days. */
+export interface FolderDeletedView {
+  path: string;
+  pages: number;
+  folders: number;
+}
+
+/** A folder. */
+export interface FolderView {
+  path: string;
 }
 
 /** Something that is not well: what, what works all the same, what to do. */
@@ -827,8 +917,99 @@ export interface ModelsView {
   note: string;
 }
 
+/** Another place or name for a page or a folder; folders that are missing are made. */
+export interface MoveBody {
+  /** Relative, with slashes; a page ends in .md or .markdown. What breaks a rule is refused with it. */
+  path: string;
+  /** Relative, with slashes; a page ends in .md or .markdown. What breaks a rule is refused with it. */
+  to: string;
+  /** Of a page: refuse when it has another text by now. */
+  revision?: string | null;
+}
+
+/** What was moved, and where it is now. */
+export interface MovedView {
+  kind: "folder" | "page";
+  path: string;
+  /** How many pages have another path. */
+  pages: number;
+}
+
 /** It takes work again, unless somebody else has closed it too. */
 export interface OpenedView {
+}
+
+/** It is in the history for thirty days. */
+export interface PageDeletedView {
+  id: string;
+  path: string;
+}
+
+/** The newest first; of each page the newest 100 are kept. */
+export interface PageHistory {
+  nextCursor: string | null;
+  page: PageSummary;
+  items: Array<PageVersion>;
+}
+
+/** A page without its text. */
+export interface PageSummary {
+  id: string;
+  workspaceId: string;
+  path: string;
+  /** Of the front matter, else the first heading, else the name of the file. */
+  title: string;
+  /** SHA-256 of the text. */
+  revision: string;
+  /** Rises with every change, a move included. */
+  version: number;
+  characters: number;
+  /** What it was imported from. */
+  sourceId: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A text that a page has or had. */
+export interface PageVersion {
+  version: number;
+  /** Where the page was when it had this text, last. */
+  path: string;
+  revision: string;
+  characters: number;
+  writtenAt: string;
+  isCurrent: boolean;
+}
+
+/** The same with its text. */
+export interface PageVersionView {
+  version: number;
+  /** Where the page was when it had this text, last. */
+  path: string;
+  revision: string;
+  characters: number;
+  writtenAt: string;
+  isCurrent: boolean;
+  body: string;
+}
+
+/** A page. */
+export interface PageView {
+  id: string;
+  workspaceId: string;
+  path: string;
+  /** Of the front matter, else the first heading, else the name of the file. */
+  title: string;
+  /** SHA-256 of the text. */
+  revision: string;
+  /** Rises with every change, a move included. */
+  version: number;
+  characters: number;
+  /** What it was imported from. */
+  sourceId: string | null;
+  createdAt: string;
+  updatedAt: string;
+  body: string;
 }
 
 /** Changes of a hook. */
@@ -893,6 +1074,13 @@ export interface RegisterWorkspaceBody {
 export interface ResolveTaskBody {
   /** Why it counts as done. */
   evidence: string;
+}
+
+/** A text of the history that shall be the page's again. */
+export interface RestoreBody {
+  version: number;
+  /** The current one; null when the page is deleted. */
+  revision?: string | null;
 }
 
 /** An enabled hook, in the order in which they run. */
@@ -1586,6 +1774,14 @@ export interface TranscriptPage {
   revision: number;
 }
 
+/** A folder or a page; of a folder nothing but its path is known. */
+export interface TreeEntry {
+  kind: "folder" | "page";
+  path: string;
+  characters: number | null;
+  updatedAt: string | null;
+}
+
 /** A turn ended, once; `excerpt` is the beginning of its answer. */
 export interface TurnEnded {
   /** Also the Nats-Msg-Id. */
@@ -1729,6 +1925,16 @@ export interface WorkspaceView {
   revision: number;
 }
 
+/** Another text for a page. */
+export interface WritePageBody {
+  /** Relative, with slashes; a page ends in .md or .markdown. What breaks a rule is refused with it. */
+  path: string;
+  /** Markdown, at most 1,000,000 characters. */
+  body: string;
+  /** SHA-256 of the text in UTF-8, as it was read last. */
+  revision: string;
+}
+
 /** Payload of each event, by subject. */
 export interface EventBySubject {
   "popagent.chat.evt.agents-changed.v1": AgentChanged;
@@ -1748,6 +1954,9 @@ export interface EventBySubject {
   "popagent.chat.evt.workspaces-changed.v1": WorkspaceChanged;
   "popagent.chat.evt.workspaces-deleted.v1": WorkspaceDeleted;
   "popagent.chat.evt.workspaces-registered.v1": WorkspaceRegistered;
+  "popagent.docs-indexer.evt.pages-changed.v1": DocsPageChanged;
+  "popagent.docs-indexer.evt.pages-deleted.v1": DocsPageDeleted;
+  "popagent.docs-indexer.evt.tree-changed.v1": DocsTreeChanged;
   "popagent.scheduler.evt.schedules-changed.v1": ScheduleChanged;
   "popagent.scheduler.evt.schedules-deleted.v1": ScheduleDeleted;
   "popagent.task-runner.evt.tasks-changed.v1": TaskChanged;

@@ -1,0 +1,83 @@
+"""Documentation at the command line: pages are written whole, and what goes is asked for first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .conftest import Asked, Peer, Run, view
+
+FULL = {"error": "There is something in it.", "code": "folder_not_empty", "pages": 2, "folders": 0, "revision": "5e"}
+
+
+def test_the_tree_is_listed_whole_over_its_parts(peer: Peer, run: Run) -> None:
+    def part(asked: Asked) -> dict[str, Any]:
+        first = "cursor" not in asked.query
+        entry = {"kind": "folder", "path": "a"} if first else {"kind": "page", "path": "a/b.md", "characters": 1_234}
+        return {"items": [{"characters": None, "updatedAt": None, **entry}], "nextCursor": "a" if first else None}
+
+    peer.answers["docs-list"] = part
+
+    listed = run("docs-list", "a").output
+
+    assert [line.split()[0] for line in listed.splitlines()[1:]] == ["a/", "a/b.md"]
+    assert "1,234" in listed
+    assert peer.asked[-1].query == {"folder": "a", "cursor": "a"}
+
+
+def test_a_text_is_sent_and_shown_as_it_is(peer: Peer, run: Run, home: Path) -> None:
+    Path("a.md").write_bytes("\ufeff# Ä\r\n".encode())
+    peer.answers["docs-show"] = view("PageView", body="# Ä\n", revision="5e")
+
+    run("docs-create", "guide/a.md", "a.md")
+    created = peer.asked[-1].body
+    run("docs-write", "guide/a.md", "-", stdin="new\n")
+    written = peer.asked[-1].body
+    shown = run("docs-show", "guide/a.md").output
+    Path("b.md").write_bytes(b"\xff")
+    refused = [run("docs-create", "b.md", name) for name in ("b.md", "missing.md")]
+
+    assert created == {"path": "guide/a.md", "body": "\ufeff# Ä\r\n"}
+    assert written == {"path": "guide/a.md", "body": "new\n", "revision": "5e"}
+    assert shown == "# Ä\n"
+    assert [each.exit_code for each in refused] == [1, 1]
+    assert "UTF-8" in refused[0].output
+    assert "missing.md cannot be read" in refused[1].output
+
+
+def test_a_folder_goes_with_what_was_counted_in_it(peer: Peer, run: Run) -> None:
+    def once(asked: Asked) -> Any:
+        gone = {"path": "a", "pages": 2, "folders": 0}
+        return gone if asked.query.get("revision") == "5e" else (FULL, 409)
+
+    peer.answers["docs-delete --folder"] = once
+
+    said = run("docs-delete", "a", "--folder", "--yes")
+
+    assert said.output == "a is deleted with 2 pages\n"
+    assert peer.asked[-1].query == {"path": "a", "revision": "5e"}
+
+
+def test_a_text_comes_back_by_path_or_by_the_id_of_a_deleted_page(peer: Peer, run: Run) -> None:
+    peer.answers["docs-show"] = view("PageView", id="p1", revision="5e")
+
+    run("docs-restore", "3", "a.md")
+    by_path = peer.asked[-1]
+    run("docs-restore", "4", "--id", "p2")
+    by_id = peer.asked[-1]
+    neither = run("docs-restore", "4")
+
+    assert (by_path.path.split("/")[-2], by_path.body) == ("p1", {"version": 3, "revision": "5e"})
+    assert (by_id.path.split("/")[-2], by_id.body) == ("p2", {"version": 4})
+    assert neither.exit_code == 1
+
+
+def test_the_workspace_is_the_default_one_unless_another_is_named(peer: Peer, run: Run) -> None:
+    first, second = view("WorkspaceView", id="w1", name="Main"), view("WorkspaceView", id="w2", name="Marsh")
+    peer.answers["workspace list"] = {"items": [first, second], "nextCursor": None}
+
+    run("docs-list")
+    plain = peer.asked[-1].path
+    run("docs-list", "--workspace", "marsh")
+
+    assert (plain, peer.asked[-1].path) == ("/api/workspaces/w1/docs", "/api/workspaces/w2/docs")

@@ -1,0 +1,1 @@
+"""What docs-indexer answers and tells."""

@@ -1,0 +1,138 @@
+"""Documentation of a workspace: its pages and folders, and what they were before."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from fastapi import APIRouter, Path, Query
+
+from popagent_gateway.asking import Bus, CommandId, PathId
+from popagent_gateway.bodies import JsonRoute
+from popagent_gateway.paging import DocsPart, Page
+from popagent_kit.ids import Id
+from popagent_proto.docs_indexer.pages import (
+    CreatePage,
+    CreatePageBody,
+    DeletedPages,
+    DeletePage,
+    GetPage,
+    GetPageVersion,
+    ListDeletedPages,
+    MoveBody,
+    PageDeletedView,
+    PageHistory,
+    PageSummary,
+    PageVersionView,
+    PageView,
+    PathText,
+    ReadHistory,
+    RestoreBody,
+    RestorePage,
+    Revision,
+    WritePage,
+    WritePageBody,
+)
+from popagent_proto.docs_indexer.tree import (
+    DeleteFolder,
+    DocsTree,
+    FolderBody,
+    FolderDeletedView,
+    FolderView,
+    ListDocs,
+    MakeFolder,
+    MoveDocs,
+    MovedView,
+)
+
+router = APIRouter(prefix="/api/workspaces/{id}/docs", tags=["docs"], route_class=JsonRoute)
+
+# As PathId.
+PageId: TypeAlias = Annotated[Id, Path(alias="pageId")]
+Version: TypeAlias = Annotated[int, Path(ge=0, le=2**31 - 1)]
+
+
+@router.get("")
+async def list_docs(bus: Bus, id: PathId, part: Annotated[DocsPart, Query()]) -> DocsTree:  # noqa: A002
+    """List folders and pages by path, all or those below a folder."""
+    return await bus.ask(ListDocs(workspace_id=id, **part.model_dump()))
+
+
+@router.get("/page")
+async def get_page(bus: Bus, id: PathId, path: Annotated[PathText, Query()]) -> PageView:  # noqa: A002
+    """Read a page; its revision goes with the next write or deletion."""
+    return await bus.ask(GetPage(workspace_id=id, path=path))
+
+
+@router.post("/page", status_code=201)
+async def create_page(bus: Bus, id: PathId, body: CreatePageBody, command_id: CommandId) -> PageSummary:  # noqa: A002
+    """Make a page, and the folders above it."""
+    return await bus.ask(CreatePage(command_id=command_id, workspace_id=id, page=body))
+
+
+@router.put("/page")
+async def write_page(bus: Bus, id: PathId, body: WritePageBody) -> PageSummary:  # noqa: A002
+    """Replace the text of a page; 409 with the stored `page` when it has another revision."""
+    return await bus.ask(WritePage(workspace_id=id, page=body))
+
+
+@router.delete("/page")
+async def delete_page(
+    bus: Bus,
+    id: PathId,  # noqa: A002
+    path: Annotated[PathText, Query()],
+    revision: Annotated[Revision, Query()],
+) -> PageDeletedView:
+    """Delete a page; it can be brought back for thirty days."""
+    return await bus.ask(DeletePage(workspace_id=id, path=path, revision=revision))
+
+
+@router.post("/move")
+async def move_docs(bus: Bus, id: PathId, body: MoveBody) -> MovedView:  # noqa: A002
+    """Move or rename a page, or a folder with all that is in it."""
+    return await bus.ask(MoveDocs(workspace_id=id, move=body))
+
+
+@router.post("/folders", status_code=201)
+async def make_folder(bus: Bus, id: PathId, body: FolderBody) -> FolderView:  # noqa: A002
+    """Make a folder and those above it; one that is there is no error."""
+    return await bus.ask(MakeFolder(workspace_id=id, path=body.path))
+
+
+@router.delete("/folders")
+async def delete_folder(
+    bus: Bus,
+    id: PathId,  # noqa: A002
+    path: Annotated[PathText, Query()],
+    revision: Annotated[Revision | None, Query()] = None,
+) -> FolderDeletedView:
+    """Delete a folder; 409 `folder_not_empty` tells the `revision` with which it goes with all that is in it."""
+    return await bus.ask(DeleteFolder(workspace_id=id, path=path, revision=revision))
+
+
+@router.get("/deleted")
+async def list_deleted(bus: Bus, id: PathId, page: Annotated[Page, Query()]) -> DeletedPages:  # noqa: A002
+    """List pages that can be brought back, the newest first."""
+    return await bus.ask(ListDeletedPages(workspace_id=id, **page.model_dump()))
+
+
+@router.get("/pages/{pageId}/history")
+async def read_history(
+    bus: Bus,
+    id: PathId,  # noqa: A002
+    page_id: PageId,
+    page: Annotated[Page, Query()],
+) -> PageHistory:
+    """List the texts of a page, the newest first."""
+    return await bus.ask(ReadHistory(workspace_id=id, page_id=page_id, **page.model_dump()))
+
+
+@router.get("/pages/{pageId}/history/{version}")
+async def get_version(bus: Bus, id: PathId, page_id: PageId, version: Version) -> PageVersionView:  # noqa: A002
+    """Read a text that a page had."""
+    return await bus.ask(GetPageVersion(workspace_id=id, page_id=page_id, version=version))
+
+
+@router.post("/pages/{pageId}/restore")
+async def restore_page(bus: Bus, id: PathId, page_id: PageId, body: RestoreBody) -> PageSummary:  # noqa: A002
+    """Make an old text the newest one, and bring back a page that was deleted."""
+    return await bus.ask(RestorePage(workspace_id=id, page_id=page_id, asked=body))
