@@ -46,8 +46,8 @@ class Activity:
         self._told_text = 0
         self._calls: dict[str, str] = {}
 
-    async def begin(self, run: RunContext, task: str, max_steps: int) -> None:
-        """Tell who begins with what."""
+    async def begin(self, run: RunContext, task: str, max_steps: int, asked_by: str | None = None) -> None:
+        """Tell who begins with what; `asked_by` is the agent whose letter woke it."""
         self._most_steps = max_steps
         await self._tell(
             {
@@ -56,6 +56,7 @@ class Activity:
                 "model": run.route.model,
                 "threadId": run.thread_id,
                 "task": excerpt(redact(task), TASK_CHARACTERS),
+                **({"askedBy": asked_by} if asked_by is not None else {}),
                 "maxSteps": max_steps,
                 "startedAt": wire_time(now()),
                 "state": "running",

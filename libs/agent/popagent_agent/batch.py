@@ -59,6 +59,7 @@ class ToolRunner:
         self._intents = intents
         self._lease = lease
         self._made: Counter[tuple[str, bytes]] = Counter()
+        self._letters = 0
 
     async def carry_out(self, drafts: list[CallDraft], step: int) -> BatchResult:
         """Run the calls; results are sent as they come and stand in the message in the order of the calls.
@@ -95,6 +96,10 @@ class ToolRunner:
         return ToolCall(draft.call_id, draft.name, arguments)
 
     def _repeats(self, call: ToolCall) -> bool:
+        if (mail := self._run.mail) is not None and mail.received > self._letters:
+            # Whatever was known before, another agent may have changed it, and the next wait may bring the next letter.
+            self._letters = mail.received
+            self._made.clear()
         self._made[call.content] += 1
         return self._made[call.content] > MOST_REPEATS
 

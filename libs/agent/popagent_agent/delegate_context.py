@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from popagent_agent.mailbox import Mailbox
 from popagent_agent.messages import UIMessage, steps_of, visible_text
 from popagent_agent.normalise import normalised
 from popagent_agent.prompt import Segment, Stability
@@ -63,8 +64,10 @@ def conversation(said: Sequence[Said], supervisor: str, tokens: int) -> list[Seg
     return [Segment("conversation", "\n\n".join([CONVERSATION, *reversed(told)]), Stability.TURN)]
 
 
-def specialist_context(run: RunContext, agent: AgentProfile, instructions: str | None) -> RunContext:
-    """Return the run's context for a specialist: its own rights, model and thread, and nobody to delegate to.
+def specialist_context(
+    run: RunContext, agent: AgentProfile, instructions: str | None, mail: Mailbox | None = None
+) -> RunContext:
+    """Return the run's context for a specialist: its own rights, model, thread and mailbox; nobody to delegate to.
 
     Raises:
         ModelConfigurationError: No model was found for it when the run began.
@@ -87,6 +90,7 @@ def specialist_context(run: RunContext, agent: AgentProfile, instructions: str |
         agents=(),
         thread_id=new_id(),
         resource_id=new_id(),
+        mail=mail,
     )
 
 

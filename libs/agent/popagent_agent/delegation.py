@@ -2,58 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from popagent_agent.activity import Activity
-from popagent_agent.delegate_context import (
-    CONVERSATION_SHARE,
-    bounded_result,
-    capped_steps,
-    context_slice,
-    conversation,
-    last_text,
-    specialist_context,
-)
+from popagent_agent.communication import task_of
+from popagent_agent.delegate_context import bounded_result, last_text
+from popagent_agent.delegated_run import STOP_GRACE_S, Shared, SpecialistRun, Specialists
 from popagent_agent.emitter import Emitter
-from popagent_agent.loop import AgentRun, TurnResult, run_turn
-from popagent_agent.messages import UIMessage
-from popagent_agent.ports import (
-    DelegateThread,
-    DelegateThreads,
-    DelegationState,
-    IntentPort,
-    LeaseLostError,
-    LeasePort,
-    ModelPort,
-    ToolCall,
-)
+from popagent_agent.letters import Letter
+from popagent_agent.loop import AgentRun
+from popagent_agent.mailbox import Mailbox, MailSession
+from popagent_agent.ports import IntentPort, LeaseLostError, LeasePort, ToolCall
 from popagent_agent.run_context import AgentProfile, RunContext
 from popagent_agent.stopping import StopSignal
-from popagent_agent.tokens import added
-from popagent_agent.toolset import Tool, Toolset
+from popagent_agent.toolset import Tool
 from popagent_kit.errors import DependencyError
-from popagent_kit.ids import new_id
 from popagent_models.errors import ModelError
 from popagent_models.events import Usage
-from popagent_telemetry import redact
 
 log = logging.getLogger(__name__)
 
 PREFIX: Final = "agent-"
 RESEARCHER: Final = "researcher"
-LONGEST_RUN_S: Final = 1_800.0
-# How long a specialist that was told to stop may take for it; less than a tool of the supervisor gets.
-STOP_GRACE_S: Final = 4.0
 # The settings bound a result; this is above all that they allow.
 LONGEST_RESULT: Final = 250_000
-TOO_LONG: Final = "took too long"
 
 
 class DelegationFailedError(DependencyError):
@@ -72,38 +48,64 @@ class DelegationInput(BaseModel):
     maxSteps: int | None = Field(default=None, ge=1)  # noqa: N815 (the name that models read)
 
 
-@dataclass(frozen=True, slots=True)
-class Specialists:
-    """What the owner of a run provides for its specialists; `timeout_s` bounds one delegation."""
-
-    model_for: Callable[[AgentProfile], ModelPort]
-    tools_for: Callable[[AgentProfile], Toolset]
-    threads: DelegateThreads
-    timeout_s: float = LONGEST_RUN_S
-
-
 class Delegates:
-    """The specialists of one run; `usage` is what all of them have used so far.
+    """The specialists of one run, and the letters among them and the agent that they work for.
 
-    A specialist gets no tool of this kind, so that nobody delegates further.
+    A specialist gets no tool of this kind, so that nobody delegates further; it may write to the others.
     """
 
     def __init__(self, specialists: Specialists, *, intents: IntentPort, stop: StopSignal, lease: LeasePort) -> None:
-        self.usage = Usage(0, 0)
         self.specialists = specialists
         self.intents = intents
         self.stop = stop
         self.lease = lease
+        self._shared: Shared | None = None
+        self._agents: list[AgentProfile] = []
 
-    def tools(self, run: AgentRun, out: Emitter) -> list[Tool]:
-        """Return a tool for each agent that work may be given to; what they do is told to `out`."""
-        said = [*run.history, run.message]
-        others = [agent for agent in run.context.agents if agent.delegable and agent.id != run.context.agent.id]
-        return [self._tool(agent, said, out) for agent in others if not _withheld(agent, run.context)]
+    def joined(self, run: AgentRun, out: Emitter) -> AgentRun:
+        """Return the run with a mailbox for its agent; what specialists do from now on is told to `out`."""
+        own = run.context.agent
+        others = [agent for agent in run.context.agents if agent.delegable and agent.id != own.id]
+        self._agents = [agent for agent in others if not _withheld(agent, run.context)]
+        self._shared = shared = Shared(
+            run.context, [*run.history, run.message], out, self.specialists, self.intents, self.stop, self.lease
+        )
+        if not self._agents:
+            return run
+        shared.mail = MailSession({agent.id: agent.description for agent in (own, *self._agents)}, self._woken)
+        shared.supervisor = replace(run.context, mail=shared.mail.enter(own.id))
+        return replace(run, context=shared.supervisor)
 
-    def _tool(self, agent: AgentProfile, said: Sequence[UIMessage], out: Emitter) -> Tool:
+    def tools(self) -> list[Tool]:
+        """Return a tool for each agent that work may be given to."""
+        return [self._tool(agent) for agent in self._agents]
+
+    @property
+    def usage(self) -> Usage:
+        """What all of them have used so far."""
+        return self._joined.usage
+
+    async def settle(self) -> None:
+        """Return when nobody works any more who was woken by a letter."""
+        shared = self._joined
+        if shared.mail is not None and shared.supervisor.mail is not None:
+            with shared.supervisor.mail.held():
+                await shared.mail.settle()
+
+    async def close(self) -> None:
+        """End whoever still works, and all letters."""
+        if self._shared is not None and self._shared.mail is not None:
+            await self._shared.mail.close()
+
+    @property
+    def _joined(self) -> Shared:
+        if self._shared is None:
+            raise RuntimeError("these delegates have no run yet")
+        return self._shared
+
+    def _tool(self, agent: AgentProfile) -> Tool:
         async def delegate(run: RunContext, call_id: str, **given: Any) -> str:
-            return await _Delegation(self, run, agent, said, out, call_id, DelegationInput(**given)).result()
+            return await self._result(run, agent, call_id, DelegationInput(**given))
 
         return Tool(
             name=f"{PREFIX}{agent.id}",
@@ -118,164 +120,72 @@ class Delegates:
             longest_output=LONGEST_RESULT,
         )
 
+    async def _result(self, supervisor: RunContext, agent: AgentProfile, call_id: str, given: DelegationInput) -> str:
+        """Carry the work out and return the specialist's text; raises as `_text_of`, and where there is none."""
+        shared = self._joined
+        with ExitStack() as running:
+            mail = None
+            if shared.mail is not None:
+                mail = shared.mail.enter(agent.id, call_id)
+                running.callback(mail.leave)
+            if supervisor.mail is not None:
+                running.enter_context(supervisor.mail.held())
+            run = SpecialistRun(
+                shared,
+                agent,
+                call_id,
+                given.prompt,
+                mail,
+                instructions=given.instructions or "",
+                max_steps=given.maxSteps,
+            )
+            text = await self._text_of(run)
+        if not text:
+            raise DelegationFailedError(shared.supervisor.settings.delegation_failure_text)
+        return text
+
+    async def _text_of(self, run: SpecialistRun) -> str:
+        """Return what it says last, bounded, and nothing where a blank end is an end.
+
+        Raises:
+            DelegationFailedError: It did not come to its end; the log has why.
+            LeaseLostError: The run is not ours any more.
+        """
+        settings, agent = self._joined.supervisor.settings, run.agent
+        try:
+            result = await run.carried_out()
+        except LeaseLostError:
+            raise
+        except ModelError as error:
+            log.warning("no model for a specialist", extra={"agent": agent.id, "code": error.code})
+            raise DelegationFailedError(settings.delegation_failure_text) from error
+        except Exception as error:
+            log.exception("a delegation broke", extra={"agent": agent.id})
+            raise DelegationFailedError(settings.delegation_failure_text) from error
+        if result is None or run.state_of(result) != "completed":
+            raise DelegationFailedError(settings.delegation_failure_text)
+        return bounded_result(last_text(result.parts), settings) if result.answered else ""
+
+    async def _woken(self, letter: Letter, mail: Mailbox) -> str:
+        """Carry out the run that a letter woke, as hooks let it: to them it is work that the sender hands on."""
+        shared = self._joined
+        agent = next(each for each in self._agents if each.id == letter.recipient)
+        hooks = shared.supervisor.hooks
+        call = ToolCall(letter.call_id, f"{PREFIX}{agent.id}", {"prompt": letter.body})
+        refusal = await hooks.before_tool(letter.sender, call)
+        if refusal is not None:
+            return refusal
+        run = SpecialistRun(
+            shared, agent, letter.call_id, task_of(letter), mail, shown=letter.body, asked_by=letter.sender
+        )
+        try:
+            text, failed = await self._text_of(run), False
+        except DelegationFailedError as error:
+            text, failed = error.message, True
+        await hooks.after_tool(letter.sender, call, text, error=failed)
+        return text
+
 
 def _withheld(agent: AgentProfile, run: RunContext) -> bool:
     """Tell whether there is nothing that the researcher could look at: a small model would ask it all the same."""
     return agent.id == RESEARCHER and run.workspace is not None and not run.workspace.offers_research
-
-
-@dataclass(frozen=True, slots=True)
-class _Delegation:
-    delegates: Delegates
-    supervisor: RunContext
-    agent: AgentProfile
-    said: Sequence[UIMessage]
-    out: Emitter
-    call_id: str
-    given: DelegationInput
-
-    async def result(self) -> str:
-        """Carry it out and return the specialist's text.
-
-        Raises:
-            DelegationFailedError: There is none, for whatever reason; the log has it.
-            LeaseLostError: The run is not ours any more.
-        """
-        settings = self.supervisor.settings
-        try:
-            result = await self._carried_out(self._child())
-        except LeaseLostError:
-            raise
-        except ModelError as error:
-            log.warning("no model for a specialist", extra={"agent": self.agent.id, "code": error.code})
-            raise DelegationFailedError(settings.delegation_failure_text) from error
-        except Exception as error:
-            log.exception("a delegation broke", extra={"agent": self.agent.id})
-            raise DelegationFailedError(settings.delegation_failure_text) from error
-        text = bounded_result(last_text(result.parts), settings) if result and state_of(result) == "completed" else ""
-        if not text:
-            raise DelegationFailedError(settings.delegation_failure_text)
-        return text
-
-    def _child(self) -> AgentRun:
-        run = specialist_context(self.supervisor, self.agent, redact(self.given.instructions or ""))
-        said = context_slice(self.said, run.settings.delegation_context_messages)
-        return AgentRun(
-            context=run,
-            message_id=new_id(),
-            history=(),
-            message={"id": new_id(), "role": "user", "parts": [{"type": "text", "text": self.task}]},
-            max_steps=capped_steps(self.given.maxSteps, run.settings),
-            segments=conversation(said, self.supervisor.agent.name, run.model.context // CONVERSATION_SHARE),
-        )
-
-    @property
-    def task(self) -> str:
-        """What the specialist reads: the text that is stored of it."""
-        return redact(self.given.prompt)
-
-    async def _carried_out(self, child: AgentRun) -> TurnResult | None:
-        """Run it to its end and return how it went, None when it broke or took too long."""
-        specialists = self.delegates.specialists
-        model, tools = specialists.model_for(self.agent), specialists.tools_for(self.agent)
-        activity = Activity(partial(self.out.activity, self.call_id))
-        stop = StopSignal()
-        running = asyncio.create_task(
-            self._run(child, model, tools, activity, stop), name=f"delegation to {self.agent.id}"
-        )
-        try:
-            await asyncio.wait({running}, timeout=specialists.timeout_s)
-            if running.done():
-                return running.result()
-            log.warning("a specialist took too long", extra={"agent": self.agent.id})
-            await self._end(running, activity, stop, "failed")
-            return None
-        except asyncio.CancelledError:
-            await self._end(running, activity, stop, "stopped")
-            raise
-        finally:
-            if not running.done():
-                running.cancel()
-                running.add_done_callback(_retrieved)
-
-    async def _run(
-        self, child: AgentRun, model: ModelPort, tools: Toolset, activity: Activity, stop: StopSignal
-    ) -> TurnResult | None:
-        await activity.begin(child.context, self.task, child.max_steps)
-        result = None
-        try:
-            result = await run_turn(
-                child,
-                model=model,
-                tools=tools,
-                intents=_OwnIntents(self.call_id, self.delegates.intents),
-                emit=activity.take,
-                stop=stop,
-                lease=self.delegates.lease,
-            )
-        except LeaseLostError:
-            raise
-        except Exception:
-            log.exception("a specialist broke", extra={"agent": self.agent.id})
-        usage = result.usage if result is not None else Usage(0, 0)
-        self.delegates.usage = added(self.delegates.usage, usage)
-        state = state_of(result)
-        if state == "stopped" and stop.reason == TOO_LONG:
-            state = "failed"
-        await self._keep(child, result, state, usage)
-        await activity.end(state, usage, budget_exhausted=result is not None and result.budget_exhausted)
-        return result
-
-    async def _end(
-        self, running: asyncio.Task[TurnResult | None], activity: Activity, stop: StopSignal, state: DelegationState
-    ) -> None:
-        """Stop it and wait until it has told its end; what does not stop is told as ended and left."""
-        stop.stop(TOO_LONG if state == "failed" else self.delegates.stop.reason or state)
-        await asyncio.wait({running}, timeout=STOP_GRACE_S)
-        if running.done():
-            _retrieved(running)
-        else:
-            log.warning("a specialist does not stop", extra={"agent": self.agent.id})
-            running.cancel()
-            await activity.end(state, Usage(0, 0), budget_exhausted=False)
-
-    async def _keep(self, child: AgentRun, result: TurnResult | None, state: DelegationState, usage: Usage) -> None:
-        run = child.context
-        ids = {"threadId": run.thread_id, "resourceId": run.resource_id}
-        messages = [{**child.message, "metadata": ids}]
-        if result is not None:
-            messages.append({"id": child.message_id, "role": "assistant", "parts": result.parts, "metadata": ids})
-        thread = DelegateThread(
-            str(run.thread_id), str(run.resource_id), self.agent.id, self.call_id, state, messages, usage
-        )
-        try:
-            await self.delegates.specialists.threads.keep(thread)
-        except LeaseLostError:
-            raise
-        except Exception:
-            log.exception("the thread of a delegate was lost", extra={"agent": self.agent.id})
-
-
-@dataclass(frozen=True, slots=True)
-class _OwnIntents:
-    """Intents of a delegate, in the run of its supervisor, which counts calls of its own."""
-
-    call_id: str
-    intents: IntentPort
-
-    async def record(self, step: int, call: ToolCall) -> None:
-        await self.intents.record(step, replace(call, call_id=f"{self.call_id}/{call.call_id}"))
-
-
-def state_of(result: TurnResult | None) -> DelegationState:
-    """Return how a specialist's run ended for its supervisor: an answer in our own words is none."""
-    if result is None:
-        return "failed"
-    if result.finish_reason == "stopped":
-        return "stopped"
-    return "failed" if result.finish_reason == "error" or not result.answered else "completed"
-
-
-def _retrieved(task: asyncio.Task[TurnResult | None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        log.warning("a specialist that was given up on failed", extra={"reason": str(task.exception())})

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Protocol
 
 from popagent_agent.answer import Answer, AnswerReader
 from popagent_agent.batch import ToolRunner
+from popagent_agent.communication import LATE, bound, came_in
 from popagent_agent.emitter import Emitter
 from popagent_agent.messages import UIMessage, is_tool_part, tool_name
 from popagent_agent.normalise import says_something
@@ -77,12 +78,23 @@ class TurnResult:
 
 
 class DelegatesPort(Protocol):
-    """Those to whom the agent of a run can give work."""
+    """Those to whom the agent of a run can give work, and write letters."""
 
-    usage: Usage
+    @property
+    def usage(self) -> Usage:
+        """What all of them have used so far."""
 
-    def tools(self, run: AgentRun, out: Emitter) -> list[Tool]:
-        """Return a tool for each of them, in order of use; what they do is told to `out`."""
+    def joined(self, run: AgentRun, out: Emitter) -> AgentRun:
+        """Return the run as its agent has it among them; what they do is told to `out`. Comes before all else."""
+
+    def tools(self) -> list[Tool]:
+        """Return a tool for each of them, in order of use."""
+
+    async def settle(self) -> None:
+        """Return when nobody works any more."""
+
+    async def close(self) -> None:
+        """End whoever still works, and return when they have ended."""
 
 
 async def run_turn(
@@ -102,21 +114,28 @@ async def run_turn(
         LeaseLostError: The turn is not ours any more; nothing was sent after that.
     """
     out = Emitter(emit)
-    offered = _offered(run, tools, delegates, out)
+    run, offered = _offered(run, tools, delegates, out)
     runner = ToolRunner(run=run.context, tools=offered, out=out, stop=stop, intents=intents, lease=lease)
     with run_span(run.context, run.max_steps) as current:
-        result = await _Turn(run, model, offered, runner, out, stop, delegates).run()
+        try:
+            result = await _Turn(run, model, offered, runner, out, stop, delegates).run()
+        finally:
+            if delegates is not None:
+                await delegates.close()
         note_run(current, result.usage, result.finish_reason, result.steps, result.error_class)
     return result
 
 
 def first_request(run: AgentRun, tools: Toolset, delegates: DelegatesPort | None = None) -> ModelRequest:
     """Return what the first step of this run asks its model."""
-    return _requests(run, _offered(run, tools, delegates, Emitter(_nowhere))).step(())
+    return _requests(*_offered(run, tools, delegates, Emitter(_nowhere))).step(())
 
 
-def _offered(run: AgentRun, tools: Toolset, delegates: DelegatesPort | None, out: Emitter) -> Toolset:
-    return tools.narrowed(run.context.model.max_tools, delegates.tools(run, out) if delegates else ())
+def _offered(run: AgentRun, tools: Toolset, delegates: DelegatesPort | None, out: Emitter) -> tuple[AgentRun, Toolset]:
+    if delegates is not None:
+        run = delegates.joined(run, out)
+    narrowed = tools.narrowed(run.context.model.max_tools, delegates.tools() if delegates else ())
+    return run, bound(narrowed, run.context)
 
 
 def _requests(run: AgentRun, tools: Toolset) -> Requests:
@@ -147,6 +166,7 @@ class _Turn:
     retried: bool = False
     objections: int = 0
     objection: str = ""
+    before_letters: Answer | None = None
     requests: Requests = field(init=False)
 
     def __post_init__(self) -> None:
@@ -160,8 +180,8 @@ class _Turn:
             while True:
                 answer = await self._steps()
                 if not says_something(answer.text):
-                    answer = await self._never_blank(answer)
-                if not await self._must_go_on(answer):
+                    answer = self.before_letters or await self._never_blank(answer)
+                if not await self._has_late_letters(answer) and not await self._must_go_on(answer):
                     break
         except StoppedError:
             return await self._end("stopped", chunks.abort(reason=self.stop.reason or "stopped"), STOPPED)
@@ -170,6 +190,18 @@ class _Turn:
         # Anything else is an ordinary end; a model that still wanted tools has had its last word.
         reason = ENDINGS.get(answer.finish or "stop", "stop")
         return await self._end(reason, chunks.finish(finish_reason=reason), STOPPED)
+
+    async def _has_late_letters(self, answer: Answer) -> bool:
+        """Wait for whoever was woken by a letter; tell whether letters came which the answer does not know."""
+        if self.delegates is None:
+            return False
+        with self.stop.interrupts():
+            await self.delegates.settle()
+        mail = self.run_data.context.mail
+        if mail is None or not mail.waits or self.steps >= self.run_data.max_steps:
+            return False
+        self.before_letters = answer
+        return True
 
     async def _must_go_on(self, answer: Answer) -> bool:
         """Ask whether this may be the last word. The model hears why not; without a step left, the person does."""
@@ -185,6 +217,7 @@ class _Turn:
             await self.out.say(objection)
             return False
         self.objection = OBJECTION.format(reason=objection)
+        self.before_letters = None
         return True
 
     async def _steps(self) -> Answer:
@@ -207,6 +240,8 @@ class _Turn:
 
     async def _asked(self, *, final: bool) -> Answer:
         note = self.run_data.context.settings.final_response_feedback if final else ""
+        if self.before_letters:
+            note = f"{LATE}\n{note}".strip()
         if self.objection:
             note = f"{self.objection}\n{note}".strip()
         try:
@@ -219,6 +254,8 @@ class _Turn:
             return await self._ask(note, final=final)
 
     async def _ask(self, note: str, *, final: bool) -> Answer:
+        if letters := came_in(self.run_data.context):
+            self.requests.tell(self.out.parts, letters)
         return await self._read(self.requests.step(self.out.parts, note, final=final), may_call=not final)
 
     async def _read(self, request: ModelRequest, *, may_call: bool) -> Answer:
@@ -272,7 +309,10 @@ class _Turn:
         more: dict[str, Any] | None = None,
         error_class: str | None = None,
     ) -> TurnResult:
-        usage = added(self.usage, self.delegates.usage) if self.delegates else self.usage
+        usage = self.usage
+        if self.delegates is not None:
+            await self.delegates.close()  # nobody is told of after the end, and nobody uses anything after it
+            usage = added(usage, self.delegates.usage)
         metadata = {
             "usage": usage_metadata(usage),
             "model": self.run_data.context.route.model,

@@ -16,6 +16,7 @@ from popagent_agent.messages import (
     call_result,
     is_tool_part,
     reminder,
+    steps_of,
     tool_name,
     user_message,
 )
@@ -93,7 +94,8 @@ def turn_text(segments: Iterable[Segment]) -> str:
 class Prompt:
     """Composes the messages of each model call of one turn.
 
-    `history` are the earlier messages of the thread, oldest first; `message` is what the person says now.
+    `history` are the earlier messages of the thread, oldest first; `message` is what the person says now. `letters` are
+    told before the step of this turn that is the n-th of `steps_of`.
     """
 
     def __init__(
@@ -105,28 +107,56 @@ class Prompt:
         self.turns = _turns(history, output_tokens)
         self.input = user_message(message, turn_text(segments))
         self.fixed_tokens = sum(map(message_tokens, [*self.system, self.input]))
+        self.letters: list[tuple[int, str]] = []
 
     def compose(self, parts: Iterable[Mapping[str, Any]], budget: int, note: str = "") -> list[ChatMessage]:
         """Return the messages for the next step after the `parts` of this turn, within about `budget` tokens.
 
-        Whole turns are dropped, the oldest first; then the outputs of this turn are shortened, the oldest first. The
-        system text and the person's message are always whole. `note` stands last.
+        Whole turns are dropped, the oldest first; then the outputs of this turn are shortened, and its letters, the
+        oldest first. The system text and the person's message are always whole. `note` stands last.
         """
-        now = assistant_messages(parts, self.output_tokens)
+        now = self._now(parts)
         now = [*now, reminder(note)] if note else without_trailing_assistant(now)
         left = budget - self.fixed_tokens - sum(map(message_tokens, now))
         if left < 0:
-            _shrink(now, -left)
+            self._shrink(now, -left)
         return [*self.system, *_newest(self.turns, left), self.input, *now]
+
+    def _now(self, parts: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
+        """Return this turn so far; letters stand where they were read."""
+        if not self.letters:
+            return assistant_messages(parts, self.output_tokens)
+        steps = steps_of(parts)
+        told: list[ChatMessage] = []
+        for number, step in enumerate(steps, start=1):
+            told += [reminder(text) for at, text in self.letters if at == number]
+            told += assistant_messages(step, self.output_tokens)
+        return told + [reminder(text) for at, text in self.letters if at > len(steps)]
+
+    def _shrink(self, messages: list[ChatMessage], excess: int) -> None:
+        """Shorten outputs and letters, the oldest first, until about `excess` tokens are gone."""
+        letters: dict[str, str] = {reminder(text)["content"]: text for _, text in self.letters}
+        for message in messages:
+            if excess <= 0:
+                return
+            letter = letters.get(message["content"])
+            if message["role"] != "tool" and letter is None:
+                continue
+            before = message_tokens(message)
+            short = cut_text(letter or message["content"], SHRUNK_TOKENS)
+            message["content"] = short if letter is None else reminder(short)["content"]
+            excess -= before - message_tokens(message)
 
     def compose_plain(self, parts: Sequence[Mapping[str, Any]], budget: int, note: str) -> list[ChatMessage]:
         """Return the messages for a call without tools: what tools found is told as text, for every server to take."""
         calls = [part for part in parts if is_tool_part(part)]
-        room = max(SHRUNK_TOKENS, (budget - self.fixed_tokens) // max(1, len(calls)) - 40)
+        known = len(calls) + len(self.letters)
+        room = max(SHRUNK_TOKENS, (budget - self.fixed_tokens) // max(1, known) - 40)
         found = [
             f"{tool_name(part)} {call_arguments(part)}\n{cut_text(call_result(part), min(room, self.output_tokens))}"
             for part in calls
         ]
+        found += [cut_text(text, min(room, self.output_tokens)) for _, text in self.letters]
         text = "What you found out so far:\n\n" + "\n\n".join(found) + f"\n\n{note}" if found else note
         last = reminder(text)
         left = budget - self.fixed_tokens - message_tokens(last)
@@ -166,14 +196,3 @@ def _newest(turns: list[list[ChatMessage]], room: int) -> list[ChatMessage]:
             break
         kept.append(turn)
     return [message for turn in reversed(kept) for message in turn]
-
-
-def _shrink(messages: list[ChatMessage], excess: int) -> None:
-    """Shorten the outputs, the oldest first, until about `excess` tokens are gone."""
-    for message in messages:
-        if excess <= 0:
-            return
-        if message["role"] == "tool":
-            before = message_tokens(message)
-            message["content"] = cut_text(message["content"], SHRUNK_TOKENS)
-            excess -= before - message_tokens(message)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from popagent_agent.messages import ChatMessage
+from popagent_agent.messages import ChatMessage, steps_of
 from popagent_agent.prompt import Prompt
 from popagent_agent.run_context import RunContext
 from popagent_agent.tokens import schema_tokens
@@ -36,6 +36,10 @@ class Requests:
         self.temperature = temperature
         self.reply_tokens = model.reply_tokens or min(model.context // REPLY_SHARE, MOST_REPLY)
         self.budget = model.context - self.reply_tokens - schema_tokens(schemas)
+
+    def tell(self, parts: Sequence[Mapping[str, Any]], letters: str) -> None:
+        """Let every request from now on tell of letters, at the place that `parts` have come to."""
+        self.prompt.letters.append((len(steps_of(parts)), letters))
 
     def step(self, parts: Sequence[Mapping[str, Any]], note: str = "", *, final: bool = False) -> ModelRequest:
         """Return the request of the step after `parts`; a final one may call nothing."""

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from popagent_agent.company import Company
 from popagent_agent.hooks import Hooks, NoHooks
+from popagent_agent.mailbox import Mailbox
 from popagent_agent.skills import Skill
 from popagent_models.profile import ModelProfile
 from popagent_models.routing import Route
@@ -100,7 +101,7 @@ class RunContext:
     """Read once at the start of a run; nothing in it is read again while the run lasts.
 
     `agents` are those that work can be given to, in order of use. `thread_id` and `resource_id` are set in the run of a
-    delegate: whatever it says belongs there and not to the session.
+    delegate: whatever it says belongs there and not to the session. `mail` is there if others can be written to.
 
     `reads` alone grows: it knows what this run has read of its files. A context made from another one, for a delegate,
     begins with none, since nobody may change what only another agent has seen.
@@ -122,6 +123,7 @@ class RunContext:
     resource_id: str | None = None
     web: WebSearch | None = None
     company: Company | None = None
+    mail: Mailbox | None = field(default=None, repr=False, compare=False)
     reads: ReadLedger = field(default_factory=ReadLedger, init=False, repr=False, compare=False)
 
     def attributes(self) -> dict[str, str | int]:

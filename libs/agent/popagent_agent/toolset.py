@@ -179,6 +179,10 @@ class Toolset:
         own = self._narrowable[: most - for_delegates]
         return Toolset([*own, *delegates[:for_delegates]], self._always)
 
+    def with_also(self, tool: Tool) -> Toolset:
+        """Return these tools and one more, whatever the model can bear."""
+        return Toolset(self._narrowable, [*self._always, tool])
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names, in order."""

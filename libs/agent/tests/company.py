@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from popagent_agent.delegation import Delegates, Specialists
+from popagent_agent.delegated_run import Specialists
+from popagent_agent.delegation import Delegates
 from popagent_agent.emitter import ACTIVITY_PART
 from popagent_agent.loop import TurnResult
 from popagent_agent.ports import DelegateThread

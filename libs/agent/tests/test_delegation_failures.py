@@ -118,7 +118,7 @@ async def test_a_stopped_supervisor_stops_its_specialists_and_keeps_what_they_di
 async def test_a_specialist_that_cannot_be_stopped_is_left_and_told_as_ended(
     kit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("popagent_agent.delegation.STOP_GRACE_S", 0.05)
+    monkeypatch.setattr("popagent_agent.delegated_run.STOP_GRACE_S", 0.05)
     release = asyncio.Event()
 
     @tool("cling", access="read")

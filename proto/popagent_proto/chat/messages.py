@@ -87,6 +87,7 @@ class ActivityEntry(Sparse):
 class AgentActivity(Sparse):
     """`data` of a `data-agentActivity` part, whose id is the delegating tool call.
 
+    Of an agent that a letter woke it is the call which sent the letter, after those that led to it, with slashes.
     In the stream each chunk holds only what changed: objects merge deeply over what was told before, values replace.
     The stored message has the whole.
     """
@@ -96,6 +97,9 @@ class AgentActivity(Sparse):
     model: str | None = None
     thread_id: Id | None = Field(default=None, description="Where the specialist's own messages are.")
     task: str | None = Field(default=None, description="The beginning of what it was asked.")
+    asked_by: Id | None = Field(
+        default=None, description="The agent whose letter woke it; absent where work was given to it."
+    )
     max_steps: int | None = None
     started_at: Moment | None = None
     state: Literal["running", "completed", "failed", "stopped"] | None = None

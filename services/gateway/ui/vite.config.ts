@@ -20,6 +20,8 @@ export default defineConfig({
     chunkSizeWarningLimit: 600,
     rolldownOptions: {
       checks: { bundlerTimings: false },
+      // What the first view needs is one file, however many screens share a part of it.
+      output: { codeSplitting: { groups: [{ name: "first", tags: ["$initial"] }] } },
       onwarn(warning, warn) {
         // Directives for server components mean nothing in a bundle for browsers.
         if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from popagent_agent.delegation import Delegates, Specialists
+from popagent_agent.delegated_run import Specialists
+from popagent_agent.delegation import Delegates
 from popagent_agent.loop import AgentRun, first_request
 from popagent_agent.ports import DelegateThread, ToolCall
 from popagent_agent.stopping import StopSignal

@@ -8,7 +8,8 @@ from typing import Final
 
 from opentelemetry.trace import Span
 
-from popagent_agent.delegation import Delegates, Specialists
+from popagent_agent.delegated_run import Specialists
+from popagent_agent.delegation import Delegates
 from popagent_agent.loop import TurnResult, run_turn
 from popagent_agent.stopping import StoppedError, StopSignal
 from popagent_chat.deps import RunDeps

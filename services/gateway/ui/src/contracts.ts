@@ -54,7 +54,7 @@ export interface AddWorkspaceBody {
   directory?: string | null;
 }
 
-/** `data` of a `data-agentActivity` part, whose id is the delegating tool call. In the stream each chunk holds only what changed: objects merge deeply over what was told before, values replace. The stored message has the whole. */
+/** `data` of a `data-agentActivity` part, whose id is the delegating tool call. Of an agent that a letter woke it is the call which sent the letter, after those that led to it, with slashes. In the stream each chunk holds only what changed: objects merge deeply over what was told before, values replace. The stored message has the whole. */
 export interface AgentActivity {
   agentId?: string;
   agentName?: string;
@@ -63,6 +63,8 @@ export interface AgentActivity {
   threadId?: string;
   /** The beginning of what it was asked. */
   task?: string;
+  /** The agent whose letter woke it; absent where work was given to it. */
+  askedBy?: string;
   maxSteps?: number;
   startedAt?: string;
   state?: "running" | "completed" | "failed" | "stopped";

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from popagent_agent.delegation import Delegates, Specialists
+from popagent_agent.delegated_run import Specialists
+from popagent_agent.delegation import Delegates
 from popagent_agent.loop import AgentRun, TurnResult, run_turn
 from popagent_agent.messages import steps_of, visible_text
 from popagent_agent.ports import DelegateThread, ToolCall
