@@ -73,11 +73,11 @@ def test_a_text_comes_back_by_path_or_by_the_id_of_a_deleted_page(peer: Peer, ru
 
 
 def test_the_workspace_is_the_default_one_unless_another_is_named(peer: Peer, run: Run) -> None:
-    first, second = view("WorkspaceView", id="w1", name="Main"), view("WorkspaceView", id="w2", name="Marsh")
+    first, second = ({**view("WorkspaceView", id=each), "name": each} for each in ("w1", "w2"))
     peer.answers["workspace list"] = {"items": [first, second], "nextCursor": None}
 
     run("docs-list")
     plain = peer.asked[-1].path
-    run("docs-list", "--workspace", "marsh")
+    run("docs-list", "--workspace", "W2")
 
     assert (plain, peer.asked[-1].path) == ("/api/workspaces/w1/docs", "/api/workspaces/w2/docs")
