@@ -67,6 +67,12 @@ def title_of(prompt: str) -> str:
     return one_line("".join(c if c.isprintable() else " " for c in prompt[:2_000]), TITLE_CHARACTERS) or "…"
 
 
+def remediation_title(title: str) -> str:
+    """Return what lists show of the task that looks into the failure of another one."""
+    before, after = "Find out why “", "” failed"
+    return before + one_line(title, TITLE_CHARACTERS - len(before + after)) + after
+
+
 async def attempt_prompt(conn: Connection, task: LeasedTask) -> str:
     """Return the task's prompt; where an earlier attempt may have changed something, with what that was.
 
