@@ -1371,6 +1371,18 @@ export interface TaskList {
   items: Array<TaskSummary>;
 }
 
+/** Records that are new or grew, in the order of the transcript; the task itself only behind the last of them. */
+export interface TaskNews {
+  records: Array<ActivityRecord>;
+  /** Of the transcript; ask for what came after this one. */
+  revision: number;
+  more: boolean;
+  /** There is no such place in the transcript: load it again. */
+  reset: boolean;
+  /** As it is now; null while it is of the version that was named. */
+  task: TaskSummary | null;
+}
+
 /** An attempt began. Its turn and trace are those of its end. */
 export interface TaskStarted {
   /** Also the Nats-Msg-Id. */
