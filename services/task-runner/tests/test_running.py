@@ -82,7 +82,7 @@ async def test_a_user_s_task_that_acted_fails_and_its_remediation_sends_it_back_
     assert (told[2][1]["outcome"], told[2][1]["errorClass"]) == ("failed", "provider")
     assert task.remediation_id == remediation.id
     assert (remediation.remediates, remediation.workspace_id, remediation.model) == (created.id, "home", None)
-    assert remediation.title == "Find out why “act letter 1: fail provider answer sent” failed"
+    assert remediation.title == "Find out why “act letter” failed"
     for part in ("act letter", "It failed by provider.", "no ./popagent in it", "attempt 1"):
         assert part in remediation.prompt
     second = runner.executor.runs[-1]
