@@ -14,6 +14,7 @@ from popagent_task_runner.tasks import handlers as tasks
 from popagent_task_runner.tasks.chat import ChatLimits, WorkChecks
 from popagent_task_runner.tasks.deps import RunDeps, TaskDeps
 from popagent_task_runner.tasks.following import Followers
+from popagent_task_runner.tasks.retention import PRUNE_EVERY_S, Retention
 from popagent_task_runner.tasks.room import Room
 from popagent_task_runner.tasks.worker import TaskWorker
 
@@ -36,6 +37,8 @@ async def build(service: Service[TaskRunnerSettings]) -> None:
         await worker.stop(service.settings.stop_grace_s)
 
     service.on_stop(stop_tasks)
+    retention = Retention(service.pool, service.outbox, service.settings.kept_days)
+    service.pulse.every(PRUNE_EVERY_S, "old tasks", retention.prune)
     service.serve(
         all_handlers(),
         TaskDeps(service.pool, service.outbox, WorkChecks(service.bus), worker, Room(service.settings.queue_depth)),
