@@ -23,7 +23,7 @@ class ServiceRow:
     cluster: Cluster = "application"
     writes_live: bool = False
     blobs: bool = False  # puts and gets what is too big for a message
-    watches: bool = False  # reads every live stream and the event stream, as the door does
+    watches: bool = False  # reads every live stream, the event stream and transcripts that grow, as the door does
 
     @property
     def package(self) -> str:
@@ -134,6 +134,11 @@ def wake_subject(owner: str, slice_: str) -> str:
     return f"popagent.{owner}.wake.{slice_}.v1"
 
 
+def transcript_subject(task_id: str) -> str:
+    """Return the core subject that says to who follows a task: its transcript has more."""
+    return f"{wake_subject('task-runner', 'transcripts')}.{task_id}"
+
+
 def telemetry_subject(service: str) -> str:
     """Return the subject of this service's batches of spans and logs."""
     return f"popagent.{service}.telemetry.batch.v1"
@@ -201,7 +206,7 @@ def nats_rights(row: ServiceRow) -> NatsRights:
     if row.watches:
         publish += [f"$JS.API.DIRECT.GET.{stream.name}" for stream in STREAMS if stream.name.startswith("LIVE_")]
         publish.append(f"$JS.API.DIRECT.GET.{EVENTS}")
-        subscribe += ["popagent.*.live.>", "popagent.*.evt.>"]
+        subscribe += ["popagent.*.live.>", "popagent.*.evt.>", transcript_subject("*")]
     return NatsRights(tuple(publish), tuple(subscribe))
 
 

@@ -138,8 +138,13 @@ async def test_the_board_moves_by_itself_is_searched_and_what_runs_is_cancelled(
     await expect(page.get_by_role("heading", name="No task is like that")).to_be_visible()
     await page.get_by_role("searchbox", name="Search tasks").fill(words.upper())
     await row.click()
-    # What it says is seen as it grows.
+    # What it says is seen as it grows, without being asked for again and again.
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     await expect(page.get_by_role("log", name="Transcript")).to_contain_text("w40")
+    soon = asked.copy()
+    await expect(page.get_by_role("log", name="Transcript")).to_contain_text("w120")
+    assert [url for url in asked[len(soon) :] if f"/api/tasks/{task['id']}" in url] == []
     await page.get_by_role("button", name="Cancel task").click()
     await page.get_by_role("button", name="Let it go on").click()
     await page.get_by_role("button", name="Cancel task").click()
@@ -183,6 +188,27 @@ async def test_what_failed_waits_in_the_inbox_and_is_resolved_with_evidence(
     assert (after["state"], after["resolution"]) == ("completed", "I moved it by hand.")
 
 
+async def test_what_nothing_tries_again_is_tried_once_more_from_the_inbox(
+    suite: Suite, page: Page, talk: Talk, axe: Axe
+) -> None:
+    words = fresh("Weigh the anchor.")
+    suite.model.script(Reply(status=400, error="Too large.", when=words), Reply(text="It weighs 200 kg.", when=words))
+    task = await give(talk, words, maxAttempts=1)
+    await page.goto("/inbox")
+    need = page.get_by_role("list", name="What needs you").get_by_role("listitem")
+    await expect(need).to_contain_text("Dead letter", timeout=ENDED_MS)
+
+    await need.get_by_role("button", name="Try again…").click()
+    await axe(page)
+    await page.get_by_role("dialog").get_by_role("button", name="Try again").click()
+
+    await expect(page.get_by_role("heading", name="Nothing waits for you.")).to_be_visible(timeout=ENDED_MS)
+    await page.goto(f"/tasks/{task['id']}")
+    await expect(state(page)).to_have_text("Done", timeout=ENDED_MS)
+    after = await talk.json("GET", f"/api/tasks/{task['id']}")
+    assert (after["attemptCount"], after["output"]) == (2, "It weighs 200 kg.")
+
+
 async def test_what_failed_is_given_again_as_it_was_and_its_specialists_are_told_apart(
     suite: Suite, page: Page, talk: Talk
 ) -> None:
@@ -198,7 +224,7 @@ async def test_what_failed_is_given_again_as_it_was_and_its_specialists_are_told
     await page.goto(f"/tasks/{task['id']}")
     await expect(page.get_by_role("alert").filter(has_text="Dead letter")).to_be_visible(timeout=ENDED_MS)
 
-    await page.get_by_role("button", name="Give it again…").click()
+    await page.get_by_role("button", name="Give it as a new one…").click()
     await expect(page.get_by_label("What is to be done")).to_have_value(words)
     await expect(page.get_by_label("Priority")).to_have_value("3")
     await page.get_by_role("button", name="Give task").click()

@@ -32,6 +32,7 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
         "task-resolve": Entry(
             "popagent_cli.tasks:resolve", "Call a task done that did not complete, and say why it is."
         ),
+        "task-retry": Entry("popagent_cli.tasks:retry", "Try a failed or dead-lettered task once more."),
         "task-delete": Entry("popagent_cli.tasks:delete", "Delete a task that has ended, with its transcript."),
         "schedule-list": Entry(
             "popagent_cli.schedules:schedule_list", "List schedules by name, with their next and their last time."

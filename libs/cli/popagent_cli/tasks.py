@@ -11,10 +11,12 @@ import click
 from popagent_cli.client import ID, Client, given, with_client
 from popagent_cli.deleting import ask_before, yes_option
 from popagent_cli.errors import FAILED, CliError
+from popagent_cli.events import followed
 from popagent_cli.piped import text_of
 from popagent_cli.printing import as_json_option, dim, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line, safe
 from popagent_cli.workspaces import find_workspace
+from popagent_kit import json
 from popagent_kit.settings import command
 from popagent_proto.task_runner.tasks import TaskState
 
@@ -114,12 +116,15 @@ def _trouble(task: dict[str, Any]) -> str:
 
 @click.command(name="task-show")
 @task_argument
+@click.option("--all", "earlier", is_flag=True, help="With the older records of a long transcript too.")
 @click.option("--follow", is_flag=True, help="Stay until it has ended; exit code 1 when it did not complete.")
 @as_json_option
 @with_client
-def show(client: Client, task: str, follow: bool, as_json: bool) -> None:
+def show(client: Client, task: str, *, earlier: bool, follow: bool, as_json: bool) -> None:
     """Show a task and what was done for it."""
     view = client.get(f"/api/tasks/{task}")
+    if earlier:
+        view |= {"activity": _earlier(client, view) + view["activity"], "previousCursor": None}
     if as_json:
         if follow:
             view = _followed(client, view, _Shown(quiet=True))
@@ -128,7 +133,7 @@ def show(client: Client, task: str, follow: bool, as_json: bool) -> None:
         _head(view)
         shown = _Shown(quiet=False)
         if view["previousCursor"] is not None:
-            note("(earlier records are not shown)")
+            note("(older records are not shown: --all)")
         shown.records(view["activity"])
         if follow:
             view = _followed(client, view, shown)
@@ -139,26 +144,29 @@ def show(client: Client, task: str, follow: bool, as_json: bool) -> None:
 
 
 def _followed(client: Client, view: dict[str, Any], shown: _Shown) -> dict[str, Any]:
-    """Show what is written until the task has ended, and return it as it is then."""
-    revision = view["revision"]
-    while True:
-        ended = view["state"] in ENDED
-        page = _answer(client, f"/api/tasks/{view['id']}/transcript", after=revision)
-        shown.records(page["records"])
-        if page["revision"] == revision:
-            if ended:
-                return _answer(client, f"/api/tasks/{view['id']}")
-            time.sleep(LOOK_EVERY_S)
-        revision = page["revision"]
-        view = _answer(client, f"/api/tasks/{view['id']}", limit=0)
+    """Show what is written until the task has ended, and return it as it is then.
+
+    The task's end is told behind its last record, so that nothing is missing then.
+    """
+    path = f"/api/tasks/{view['id']}"
+    for event in followed(client, f"{path}/events", {}, str(view["revision"])):
+        if event.name == "records":
+            shown.records(json.loads(event.data)["records"])
+        elif event.name == "resync":
+            note("some records were missed")
+        elif event.name == "deleted":
+            raise CliError("The task was deleted.")
+        elif event.name == "task" and json.loads(event.data)["state"] in ENDED:
+            break
+    return _answer(client, path)
 
 
-def _answer(client: Client, path: str, **params: Any) -> dict[str, Any]:
-    """Ask until there is an answer: popagent may be restarting, and the task goes on."""
+def _answer(client: Client, path: str) -> dict[str, Any]:
+    """Ask until there is an answer: popagent may be restarting."""
     told = False
     while True:
         try:
-            return client.get(path, **params)  # type: ignore[no-any-return]
+            return client.get(path)  # type: ignore[no-any-return]
         except CliError as error:
             if not error.is_passing:
                 raise
@@ -166,6 +174,17 @@ def _answer(client: Client, path: str, **params: Any) -> dict[str, Any]:
                 note(f"{error.message} Trying again.")
                 told = True
         time.sleep(LOOK_EVERY_S)
+
+
+def _earlier(client: Client, view: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the records before those of the view, oldest first."""
+    records: list[dict[str, Any]] = []
+    before = view["previousCursor"]
+    while before is not None:
+        page = client.get(f"/api/tasks/{view['id']}/transcript", before=before)
+        records = page["records"] + records
+        before = page["previousCursor"] if page["records"] else None
+    return records
 
 
 class _Shown:
@@ -291,6 +310,21 @@ def resolve(client: Client, task: str, evidence: str, as_json: bool) -> None:
     """Call a task done that did not complete, and say why it is."""
     answer = client.send("POST", f"/api/tasks/{task}/resolve", {"evidence": evidence})
     tell(answer, f"{task} is {answer['state']}", as_json=as_json)
+
+
+@click.command(name="task-retry")
+@task_argument
+@as_json_option
+@with_client
+def retry(client: Client, task: str, as_json: bool) -> None:
+    """Try a failed or dead-lettered task once more.
+
+    It stays the same task, and is told which calls its earlier attempts had begun, to look before it repeats one.
+    """
+    answer = client.send("POST", f"/api/tasks/{task}/retry")
+    tell(answer, f"{task} is {answer['state']}", as_json=as_json)
+    if not as_json:
+        note(f"Watch it: {command(f'task-show {task} --follow')}")
 
 
 @click.command(name="task-delete")

@@ -68,9 +68,10 @@ VIEWS = {
     "task-list": "TaskList",
     "task-create": "TaskSummary",
     "task-show": "TaskView",
-    "task-show --follow": "TranscriptPage",
+    "task-show --all": "TranscriptPage",
     "task-cancel": "TaskSummary",
     "task-resolve": "TaskSummary",
+    "task-retry": "TaskSummary",
     "task-delete": "DeletedView",
     "schedule-list": "ScheduleList",
     "schedule-create": "ScheduleView",
@@ -132,6 +133,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "SkillList": {"nextCursor": None},
     "HookList": {"nextCursor": None},
     "TaskList": {"nextCursor": None},
+    "TranscriptPage": {"previousCursor": None},
     "TaskView": {"state": "completed", "lastErrorClass": None, "interruptedAt": None, "resolution": None},
     "HookRunList": {"nextCursor": None},
     "ScheduleRunList": {"nextCursor": None},
@@ -260,6 +262,8 @@ class Peer:
             return self._streaming(script.stream(first, position))
         if asked.verb == "stop":
             script.stopped.set()
+        if asked.verb == "task-show --follow":
+            return told(("task", 1, view("TaskView")))
         if asked.verb == "events":
             text = b'event: ready\nid: a-1\ndata: {"topics":["turns"]}\n\n'
             text += b'event: turns\nid: a-2\ndata: {"name":"turns-ended","event":{"state":"completed"}}\n\n'
@@ -269,6 +273,12 @@ class Peer:
     def _streaming(self, content: AsyncIterator[bytes]) -> Response:
         headers = {**HEADERS, "x-popagent-turn-id": self.script.turn_id or "t"}
         return StreamingResponse(content, headers=headers)
+
+
+def told(*events: tuple[str, int, Any]) -> Response:
+    """A stream of these events, name, id and data, that ends behind them."""
+    said = [f"event: {name}\nid: {place}\ndata: {json.dumps(what).decode()}\n\n" for name, place, what in events]
+    return StreamingResponse(iter(said), headers={"content-type": "text/event-stream"})
 
 
 def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

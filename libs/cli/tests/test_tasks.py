@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from popagent_cli import events as following_events
 from popagent_cli import tasks
 
-from .conftest import Peer, Run, view
+from .conftest import Peer, Run, told, view
 
 TASK = view("TaskView", id="t1", title="Count the herons.", activity=[], previousCursor=None, revision=0)
 WORKSPACES = {"items": [{**view("WorkspaceView"), "id": "w1", "name": "Marsh"}], "nextCursor": None}
@@ -60,23 +61,21 @@ def test_a_list_shows_what_is_wrong_and_asks_for_what_was_named(peer: Peer, run:
 
 
 def test_a_task_is_followed_to_its_end_and_words_that_grow_are_printed_once(peer: Peer, run: Run) -> None:
-    states = iter([{**TASK, "state": "running"}, {**TASK, "state": "running"}, TASK, {**TASK, "output": "Seven."}])
-    pages = iter(
-        [
-            {"records": [record(1, 1, text="There are ")], "revision": 1},
-            {
-                "records": [record(1, 2, text="There are seven."), record(2, 3, "tool-call", calls=[CALL])],
-                "revision": 3,
-            },
-            {"records": [], "revision": 3},
-        ]
+    views = iter([{**TASK, "state": "running", "revision": 7}, {**TASK, "output": "Seven."}])
+    called = record(2, 9, "tool-call", calls=[CALL])
+    peer.answers["task-show"] = lambda _: (next(views), 200)
+    peer.answers["task-show --follow"] = lambda _: told(
+        ("ready", 7, {"taskId": "t1", "revision": 7}),
+        ("task", 7, {**TASK, "state": "running"}),
+        ("records", 8, {"after": 7, "revision": 8, "records": [record(1, 8, text="There are ")]}),
+        ("records", 9, {"after": 8, "revision": 9, "records": [record(1, 9, text="There are seven."), called]}),
+        ("task", 9, TASK),
     )
-    peer.answers["task-show"] = lambda _: (next(states), 200)
-    peer.answers["task-show --follow"] = lambda _: ({"taskId": "t1", "previousCursor": None, **next(pages)}, 200)
 
     result = run("task-show", "t1", "--follow")
 
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.output
+    assert [each.headers["last-event-id"] for each in peer.asked if each.path.endswith("/events")] == ["7"]
     assert "There are seven.\n" in result.output
     assert "completed read {'path': 'a'} → 7" in result.output
     assert result.output.rstrip().endswith("Seven.")
@@ -92,25 +91,55 @@ CALL = {
 }
 
 
-def test_a_task_is_followed_while_the_door_is_restarted(peer: Peer, run: Run) -> None:
+def test_a_task_is_followed_while_the_door_is_restarted(peer: Peer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following_events, "AGAIN_S", 0.01)
     busy = ({"error": "Not now.", "code": "unavailable"}, 503)
-    views = iter([({**TASK, "state": "running"}, 200), busy, busy, (TASK, 200), (TASK, 200)])
-    empty = {"taskId": "t1", "records": [], "previousCursor": None}
-    pages = iter([busy, ({**empty, "revision": 1}, 200), ({**empty, "revision": 1}, 200)])
+    views = iter([({**TASK, "state": "running"}, 200), busy, (TASK, 200)])
+    streams = iter(
+        [
+            told(("records", 4, {"after": 0, "revision": 4, "records": [record(1, 4, text="One")]})),
+            busy,
+            told(("records", 5, {"after": 4, "revision": 5, "records": [record(1, 5, text="One two")]})),
+            told(("task", 5, TASK)),
+        ]
+    )
     peer.answers["task-show"] = lambda _: next(views)
-    peer.answers["task-show --follow"] = lambda _: next(pages)
+    peer.answers["task-show --follow"] = lambda _: next(streams)
 
     result = run("task-show", "t1", "--follow")
 
     assert result.exit_code == 0, result.output
-    assert result.stderr.count("Trying again.") == 2
-    assert next(views, None) is next(pages, None) is None
+    assert [each.headers["last-event-id"] for each in peer.asked if each.path.endswith("/events")] == list("0445")
+    assert "One two\n" in result.stdout
+    assert next(views, None) is next(streams, None) is None
+
+
+def test_a_task_that_is_deleted_while_it_is_followed_is_said_to_be(peer: Peer, run: Run) -> None:
+    peer.answers["task-show"] = {**TASK, "state": "running"}
+    peer.answers["task-show --follow"] = lambda _: told(("deleted", 0, {"taskId": "t1", "revision": 0}))
+
+    result = run("task-show", "t1", "--follow")
+
+    assert result.exit_code == 1
+    assert "The task was deleted." in result.stderr
+
+
+def test_a_long_transcript_is_shown_whole_when_it_is_asked_for(peer: Peer, run: Run) -> None:
+    pages = {
+        "9": {"records": [record(5, 5, text="two ")], "previousCursor": 5, "revision": 9},
+        "5": {"records": [record(1, 1, text="one ")], "previousCursor": None, "revision": 9},
+    }
+    peer.answers["task-show"] = {**TASK, "activity": [record(9, 9, text="three")], "previousCursor": 9}
+    peer.answers["task-show --all"] = lambda asked: ({"taskId": "t1", **pages[asked.query["before"]]}, 200)
+
+    assert "older records are not shown" in run("task-show", "t1").stderr
+    assert "one \ntwo \nthree" in run("task-show", "t1", "--all").output
 
 
 def test_a_failed_task_says_why_and_a_follower_exits_with_1(peer: Peer, run: Run) -> None:
     lost = {"state": "dead-letter", "lastErrorClass": "runner-lost", "lastError": "Gone.", "explanation": "Spent."}
     peer.answers["task-show"] = {**TASK, **lost}
-    peer.answers["task-show --follow"] = {"taskId": "t1", "records": [], "previousCursor": None, "revision": 0}
+    peer.answers["task-show --follow"] = lambda _: told(("task", 0, {**TASK, **lost}))
 
     shown, followed = run("task-show", "t1"), run("task-show", "t1", "--follow")
 
@@ -136,4 +165,6 @@ def test_a_task_is_cancelled_resolved_and_deleted(peer: Peer, run: Run) -> None:
     assert "t1 is cancelling" in run("task-cancel", "t1").output
     assert "t1 is completed" in run("task-resolve", "t1", "I saw it.").output
     assert peer.asked[-1].body == {"evidence": "I saw it."}
+    peer.answers["task-retry"] = {**TASK, "state": "queued"}
+    assert "t1 is queued" in run("task-retry", "t1").output
     assert "t1 is deleted" in run("task-delete", "t1", "--yes").output

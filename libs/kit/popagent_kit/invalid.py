@@ -35,6 +35,8 @@ _PLAIN: Final = {
     "model_type": "must be an object",
     "model_attributes_type": "must be an object",
 }
+# How the validator marks that a name of a mapping is wrong and not its value.
+_NAME: Final = "[key]"
 _RANGE: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 _LENGTH: Final = frozenset({"string_too_short", "string_too_long", "too_short", "too_long"})
 
@@ -74,8 +76,22 @@ def explained(
         whole: What a client calls the value when no field of it is to blame.
     """
     location = (*below, *detail["loc"])
-    field = one_line(".".join(map(str, location)), LONGEST_FIELD) or None
-    return field, f"{field or whole} {_reason(detail, _bounds_at(model, detail['loc']))}"
+    reason = _reason(detail, _bounds_at(model, detail["loc"]))
+    if _is_of_a_name(detail):
+        field = _dotted(location[:-2])
+        return field, f"{field or whole}: the name “{one_line(str(location[-2]), LONGEST_FIELD)}” {reason}"
+    field = _dotted(location)
+    return field, f"{field or whole} {reason}"
+
+
+def _is_of_a_name(detail: Mapping[str, Any]) -> bool:
+    """Tell whether a name is wrong that the client gave to a value, where it may choose one."""
+    location = detail["loc"]
+    return len(location) > 1 and location[-1] == _NAME and detail["type"] != "extra_forbidden"
+
+
+def _dotted(location: Sequence[int | str]) -> str | None:
+    return one_line(".".join(map(str, location)), LONGEST_FIELD) or None
 
 
 def _reason(detail: Mapping[str, Any], bounds: _Bounds) -> str:
@@ -159,6 +175,8 @@ def _step_into(candidates: Sequence[Any], step: int | str) -> tuple[Any, Sequenc
     for candidate in candidates:
         if isinstance(step, int) and get_origin(candidate) in {list, tuple}:
             return get_args(candidate)[0], ()
+        if isinstance(step, str) and get_origin(candidate) is dict:
+            return get_args(candidate)[1], ()
         if isinstance(step, str) and isinstance(candidate, type) and issubclass(candidate, BaseModel):
             for name, field in candidate.model_fields.items():
                 if step in (field.alias, name):

@@ -32,6 +32,7 @@ class Order(BaseModel, extra="forbid", alias_generator=to_camel):
     ref: Id = "x"
     parts: list[Part] = Field(default_factory=list, max_length=2)
     tags: list[Annotated[str, Field(max_length=5)]] | None = None
+    notes: dict[Annotated[Text, Field(min_length=1)], Annotated[str, Field(min_length=1, max_length=4)]] | None = None
 
 
 def said(value: Any, model: Any = Order) -> tuple[str | None, str]:
@@ -62,6 +63,10 @@ def said(value: Any, model: Any = Order) -> tuple[str | None, str]:
         ({"parts": [{}]}, "parts.0.text", "parts.0.text is required"),
         ({"parts": [5]}, "parts.0", "parts.0 must be an object"),
         ({"tags": ["123456"]}, "tags.0", "tags.0 must have at most 5 characters"),
+        ({"notes": {"a.b": "12345"}}, "notes.a.b", "notes.a.b must have between 1 and 4 characters"),
+        ({"notes": {"../*": "1"}}, "notes", "notes: the name “../*” must not contain a star"),
+        ({"notes": {"": "1"}}, "notes", "notes: the name “” must have at least 1 character"),
+        ({"[key]": 1}, "[key]", "[key] is not accepted here"),
         ({"unknown\n": 1}, "unknown", "unknown is not accepted here"),
         ([], None, "the body must be an object"),
     ],

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from popagent_kit.errors import ConflictError
+from popagent_kit.errors import ConfigurationError, ConflictError
 from popagent_kit.settings import clone_root
 from popagent_local.programs import LONGEST_STOP_S
 
 NAME: Final = "popagent.service"
+# What systemd takes in no path of a program, however it is written.
+REFUSED: Final = "\"'\\"
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,18 @@ class Unit:
 
 
 def unit(home: Path, *, system: bool) -> Unit:
-    """Return the unit that runs this installation on `home`; `system` for the whole machine, else for this user."""
+    """Return the unit that runs this installation on `home`; `system` for the whole machine, else for this user.
+
+    Raises:
+        ConfigurationError: Systemd cannot start programs of this folder.
+    """
     program = Path(sys.executable).with_name("popagent")
-    command = f"{program} up" if program.exists() else f"{sys.executable} -m popagent_local up"
+    words = [str(program), "up"] if program.exists() else [sys.executable, "-m", "popagent_local", "up"]
+    if set(words[0]) & set(REFUSED):
+        raise ConfigurationError(f"systemd starts no program with a quote or a backslash in its path: {words[0]}")
+    command = " ".join(_quoted(word) for word in [*words, "--quiet"])
     folder = clone_root() or home
+    path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     text = f"""[Unit]
 Description=popagent, a self-hosted company of agents
 After=network-online.target
@@ -37,10 +47,10 @@ Wants=network-online.target
 
 [Service]
 Type=exec
-WorkingDirectory={_escaped(folder)}
-Environment=POPAGENT_HOME={_escaped(home)}
-Environment=PATH={os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")}
-ExecStart={command} --quiet
+WorkingDirectory={str(folder).replace("%", "%%")}
+Environment={_quoted(f"POPAGENT_HOME={home}")}
+Environment={_quoted(f"PATH={path}")}
+ExecStart={command}
 # The supervisor stops its programs in order; only what it leaves is killed.
 KillMode=mixed
 TimeoutStopSec={LONGEST_STOP_S + 5:.0f}
@@ -89,6 +99,7 @@ def install(wanted: Unit) -> Path | None:
     return backup
 
 
-def _escaped(path: Path) -> str:
-    """Systemd reads percent signs as specifiers and blanks as separators."""
-    return str(path).replace("%", "%%").replace(" ", "\\x20")
+def _quoted(word: str) -> str:
+    """Systemd splits at blanks, and reads percent signs as specifiers and backslashes as escapes."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'

@@ -158,6 +158,7 @@ class Keeper:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 env=dict(self.program.env) or None,
+                start_new_session=True,  # a Ctrl-C in the terminal is ours to pass on, also in its first moments
             )
         except (AppError, OSError) as error:
             return f"could not be started: {error}"

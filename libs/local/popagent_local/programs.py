@@ -92,7 +92,12 @@ async def run_once(command: Sequence[str], log_file: Path) -> int:
     """Run a command to its end, its output appended to `log_file`, and return its exit code; cancelling kills it."""
     with log_file.open("ab") as log:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, env=surroundings()
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=surroundings(),
+            start_new_session=True,
         )
     try:
         return await process.wait()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 from collections.abc import Awaitable, Iterator
@@ -63,15 +62,16 @@ class Supervisor:
         stop = asyncio.create_task(self.stop_requested.wait())
         try:
             await asyncio.wait([task, stop], return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
+            if not self.stop_requested.is_set():
                 return task.result()
-            raise StopRequested
         finally:
-            for pending in (task, stop):
-                if not pending.done():
-                    pending.cancel()
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await pending
+            task.cancel()
+            stop.cancel()
+            await asyncio.wait([task, stop])
+        # What failed meanwhile may have been ended by the same Ctrl-C.
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            log.info("what was told to stop had failed: %s", failure)
+        raise StopRequested
 
     def launch(self, program: Program) -> Keeper:
         """Register a program; `await keeper.start()` runs it."""

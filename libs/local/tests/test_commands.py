@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from popagent_kit.remedies import remedy_for_check
 from popagent_kit.settings import command
 from popagent_local.commands import local
 from popagent_local.infrastructure import resolve
+from popagent_local.install_service import unit
 from popagent_local.programs import LONGEST_STOP_S, SERVICES_STOP, surroundings
 from popagent_local.services import (
     LOCAL_SERVICES,
@@ -149,12 +153,51 @@ def test_a_unit_is_printed_or_written_with_what_to_run_next(home: Path, monkeypa
     path = home / "config" / "systemd" / "user" / "popagent.service"
 
     assert path.read_text() == printed
-    assert f"Environment=POPAGENT_HOME={home}" in printed
+    assert f'Environment="POPAGENT_HOME={home}"' in printed
     assert {"KillMode=mixed", "Restart=on-failure"} <= set(printed.splitlines())
     assert f"TimeoutStopSec={LONGEST_STOP_S + 5:.0f}" in printed.splitlines()
     assert all(word in written for word in (str(path), "daemon-reload", "enable --now popagent", "enable-linger"))
     path.write_text("changed by hand")
     assert "popagent.service.bak" in run("install-service", "--user").output
+
+
+def installed_in(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.mkdir()
+    for name in ("python", "popagent"):
+        (place / name).write_text("#!/bin/sh\n")
+        (place / name).chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(place / "python"))
+    monkeypatch.setattr("popagent_local.install_service.clone_root", lambda: place)
+
+
+@pytest.mark.parametrize("folder", ["a b", "100%", "$HOME", "fünf"])
+def test_a_unit_names_any_folder_as_systemd_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    place = tmp_path / folder
+    installed_in(place, monkeypatch)
+    escaped = str(place).replace("%", "%%")
+
+    text = unit(place, system=True).text
+    (tmp_path / "popagent.service").write_text(text)
+
+    assert f"WorkingDirectory={escaped}\n" in text
+    assert f'Environment="POPAGENT_HOME={escaped}"\n' in text
+    assert f'ExecStart="{escaped}/popagent" "up" "--quiet"\n' in text
+    if shutil.which("systemd-analyze") is not None:
+        command = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "popagent.service")]
+        checked = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("folder", ['say "x"', "it's", "back\\slash"])
+def test_a_folder_that_systemd_cannot_start_from_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    installed_in(tmp_path / folder, monkeypatch)
+
+    with pytest.raises(ConfigurationError, match=re.escape(folder)):
+        unit(tmp_path, system=True)
 
 
 def test_status_and_logs_and_down_of_a_home_where_nothing_runs(home: Path) -> None:

@@ -24,7 +24,7 @@ from popagent_local import supervisor as supervising
 from popagent_local.keeper import StartError
 from popagent_local.output import Terminal
 from popagent_local.ports import free_port
-from popagent_local.programs import Program, answers_ok, surroundings
+from popagent_local.programs import Program, answers_ok, run_once, surroundings
 from popagent_local.state import SuiteState
 from popagent_local.supervisor import StopRequested, Supervisor
 
@@ -138,6 +138,29 @@ async def test_an_order_to_stop_ends_a_start_that_waits(supervisor: Supervisor, 
 
     await supervisor.stop_all()
     assert supervisor.state.programs["slow"].pid is None
+
+
+async def test_what_the_order_to_stop_broke_is_no_failure_of_the_start(supervisor: Supervisor) -> None:
+    async def broken_by_the_same_ctrl_c() -> None:
+        supervisor.stop_requested.set()
+        raise StartError("initdb was ended by SIGINT")
+
+    with pytest.raises(StopRequested):
+        await supervisor.unless_stopped(broken_by_the_same_ctrl_c())
+
+
+async def test_a_program_has_a_session_of_its_own_before_it_runs(supervisor: Supervisor, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    code = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getsid(0) == os.getpid())); time.sleep(600)"
+    bare = replace(program("bare", mark), command=lambda: [sys.executable, "-S", "-c", code, str(mark)])
+
+    await supervisor.start(bare)
+    once = await run_once(
+        [sys.executable, "-S", "-c", "import os; print(os.getsid(0) == os.getpid())"], tmp_path / "log"
+    )
+    await supervisor.stop_all()
+
+    assert (once, mark.read_text(), (tmp_path / "log").read_text()) == (0, "True", "True\n")
 
 
 async def test_a_program_deaf_to_sigterm_is_killed_with_what_it_started(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import os
 import signal
@@ -73,6 +74,16 @@ def processes(state: SuiteState) -> list[psutil.Process]:
         assert row.pid is not None
         process = psutil.Process(row.pid)
         found += [process, *process.children(recursive=True)]
+    return found
+
+
+def names_it(home: Path) -> list[psutil.Process]:
+    """Every process of this machine that has the home among its arguments."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if any(str(home) in argument for argument in process.cmdline()):
+                found.append(process)
     return found
 
 
@@ -164,6 +175,26 @@ def test_kill_9_leaves_no_process_and_no_lock_and_the_next_up_takes_the_same_por
     assert (code, after.ports) == (0, before.ports)
     assert after.boot_id != before.boot_id
     assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize(("phase", "afterwards"), [("starting", "failed"), ("ready", "stopped")])
+def test_ctrl_c_leaves_no_process_and_no_lock(home: Path, phase: str, afterwards: str) -> None:
+    terminal = subprocess.Popen(COMMAND, stdout=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not is_held(home) or running(home).phase != phase or not names_it(home):
+        assert terminal.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    family = [psutil.Process(terminal.pid), *names_it(home)]
+
+    os.killpg(terminal.pid, signal.SIGINT)  # everybody in the foreground hears it, as from a keyboard
+    code = terminal.wait(60)
+
+    assert code == 0
+    assert not [process for process in family if process.is_running()]
+    assert names_it(home) == []
+    assert not is_held(home)
+    assert running(home).phase == afterwards
 
 
 def test_it_ends_with_the_make_that_started_it(home: Path) -> None:

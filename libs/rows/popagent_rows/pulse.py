@@ -19,6 +19,21 @@ JITTER: Final = 0.2  # share of the period, so that replicas do not ask in step
 
 
 @dataclass
+class Watch:
+    """A condition that is asked about each `period_s`, or in every period of the pulse where that is None."""
+
+    probe: str
+    wake: Callable[[], None]
+    period_s: float | None
+    due_at: float = 0.0
+
+    def resize(self, period_s: float | None) -> None:
+        """Ask about so often from now on."""
+        self.period_s = period_s
+        self.due_at = min(self.due_at, asyncio.get_running_loop().time() + (period_s or 0.0))
+
+
+@dataclass
 class _Chore:
     name: str
     period_s: float
@@ -33,14 +48,15 @@ class Pulse:
     def __init__(self, pool: Pool, *, period_s: float = PERIOD_S) -> None:
         self._pool = pool
         self._period_s = period_s
-        self._probes: list[tuple[str, Callable[[], None]]] = []
+        self._watches: list[Watch] = []
         self._chores: list[_Chore] = []
         self._loop: asyncio.Task[None] | None = None
         self._silent = False
 
-    def watch(self, probe: str, wake: Callable[[], None]) -> None:
+    def watch(self, probe: str, wake: Callable[[], None], *, period_s: float | None = None) -> Watch:
         """Call `wake` in every period in which the SQL condition `probe` is true; cheap and indexed, please."""
-        self._probes.append((probe, wake))
+        self._watches.append(Watch(probe, wake, period_s))
+        return self._watches[-1]
 
     def every(self, period_s: float, name: str, run: Callable[[], Awaitable[object]]) -> None:
         """Run a chore about each `period_s`, first after a random share of it; never twice at once."""
@@ -61,26 +77,30 @@ class Pulse:
 
     async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(self._period_s * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311 (spreads load)
+            period_s = min([self._period_s, *(each.period_s for each in self._watches if each.period_s is not None)])
+            await asyncio.sleep(period_s * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311 (spreads load)
             try:
-                await self._ask()
+                await self._ask(period_s)
             except Exception as error:  # noqa: BLE001 (whatever is wrong, the pulse must beat when it is over)
                 self._note_silence(error)
             self._start_chores()
 
-    async def _ask(self) -> None:
-        if not self._probes:
+    async def _ask(self, period_s: float) -> None:
+        now = asyncio.get_running_loop().time()
+        due = [each for each in self._watches if now >= each.due_at]
+        if not due:
             return
-        probes = list(self._probes)
         # The conditions are constants of the code that watches.
-        sql = "select " + ", ".join(f"({probe})" for probe, _ in probes)
+        sql = "select " + ", ".join(f"({each.probe})" for each in due)
         async with self._pool.acquire() as connection:
             row = await connection.fetchrow(sql)
         self._silent = False
         assert row is not None
-        for waiting, (_, wake) in zip(row, probes, strict=True):
+        for waiting, each in zip(row, due, strict=True):
+            # The next beat may come a little early.
+            each.due_at = now + (each.period_s or self._period_s) - JITTER * period_s
             if waiting:
-                wake()
+                each.wake()
 
     def _note_silence(self, error: Exception) -> None:
         if not self._silent:

@@ -12,7 +12,7 @@ from popagent_db.pool import Connection, Pool
 from popagent_kit.errors import UnavailableError
 from popagent_rows.heartbeat import Heartbeat
 from popagent_rows.leased import End, Holder, Lease, LeasedRows, LeaseLostError, Outcome, Requeue, Row, Take, Verdict
-from popagent_rows.pulse import Pulse
+from popagent_rows.pulse import Pulse, Watch
 from popagent_telemetry import metrics
 
 log = logging.getLogger(__name__)
@@ -98,6 +98,7 @@ class Worker(Generic[Row]):
         self._maybe_more = False
         self._stopping = False
         self._loops: list[asyncio.Task[None]] = []
+        self._watch: Watch | None = None
 
     @property
     def running(self) -> int:
@@ -112,7 +113,7 @@ class Worker(Generic[Row]):
             asyncio.create_task(self._loop(self._due, self._claim), name=f"{name} claim"),
             asyncio.create_task(self._loop(self._overdue, self._sweep), name=f"{name} sweep"),
         ]
-        pulse.watch(self.rows.probe_due, self.wake)
+        self._watch = pulse.watch(self.rows.probe_due, self.wake)
         pulse.watch(self.rows.probe_expired, self._overdue.set)
         self.wake()
         self._overdue.set()
@@ -120,6 +121,11 @@ class Worker(Generic[Row]):
     def wake(self) -> None:
         """Look for due rows now."""
         self._due.set()
+
+    def look_every(self, period_s: float | None) -> None:
+        """Look so often for due rows of which no wake-up told, or with each beat of the pulse; call it after `start`."""
+        assert self._watch is not None, "the worker was started"
+        self._watch.resize(period_s)
 
     def resize(self, slots: int) -> None:
         """Have `slots` places from now on; what runs in one too many runs to its end."""

@@ -26,8 +26,10 @@ from popagent_rows.leased import Holder
 from popagent_rows.outbox import Outbox
 from popagent_rows.pulse import Pulse
 from popagent_task_runner.tasks import closing as closing_workspaces
+from popagent_task_runner.tasks import following
 from popagent_task_runner.tasks.deps import Limits, RunDeps, TaskDeps
 from popagent_task_runner.tasks.executor import Call, Executor, Finished, Note, StoppedError, TaskFailedError, TaskRun
+from popagent_task_runner.tasks.following import Followers
 from popagent_task_runner.tasks.handlers import handlers
 from popagent_task_runner.tasks.room import Room
 from popagent_task_runner.tasks.rows import TaskRows
@@ -208,13 +210,14 @@ async def start_runner(
 
     times: dict[str, Any] = {"acknowledge_s": 0.4, "text_every_s": 0.1, "settings_every_s": 0.2, **options}
     carrying = executor(pool)
-    deps = RunDeps(pool, outbox, carrying, current, **times)
+    deps = RunDeps(pool, outbox, carrying, current, grew=Followers(bus).wake, **times)
     worker = TaskWorker(deps, bus, holder, rows=TaskRows(lease_s=lease_s, beat_s=beat_s))
     if works:
         await worker.start(pulse)
     served = TaskDeps(pool, outbox, Known(), worker, Room(queue_depth))
     answering: Handlers[TaskDeps] = Handlers()
     answering.include(handlers)
+    answering.include(following.handlers)
     answering.include(closing_workspaces.handlers)
     if answers:
         await bus.serve(answering, served)

@@ -99,7 +99,11 @@ class AgentRuntimePatch(Wire):
         2, ge=1, le=32, description="Background tasks that run at the same time."
     )
     background_poll_ms: int | None = _seeded(
-        1_000, ge=100, le=600_000, description="How often a new background task is looked for, in milliseconds."
+        1_000,
+        ge=100,
+        le=600_000,
+        description="How often background tasks are looked for whose time has come, as after the pause before another "
+        "attempt, in milliseconds. A new one is noticed at once.",
     )
     task_timeout_ms: int | None = _seeded(
         1_800_000, ge=1_000, le=86_400_000, description="Wall clock of a task, in milliseconds."

@@ -228,6 +228,18 @@ class ResolveTask(Command[TaskSummary]):
     body: ResolveTaskBody
 
 
+class RetryTask(Command[TaskSummary]):
+    """Give a failed or dead-lettered task one more attempt, whatever it had begun: a person says so, never popagent.
+
+    It stays the same task: the attempt is told which calls the earlier ones had begun, which a new task would not be.
+    409 with the state for any other.
+    """
+
+    subject: ClassVar = "popagent.task-runner.cmd.tasks-retry.v1"
+
+    task_id: Id
+
+
 class DeleteTask(Command[DeletedView]):
     """Delete a task that has ended, with its transcript; 409 with the state while it waits or runs."""
 

@@ -44,11 +44,11 @@ from popagent_models.settings import ModelSettings
 from popagent_rows import inbox
 from popagent_rows.jobs import Jobs
 from popagent_runs.hooks.asking import HookCalls
-from popagent_runs.hooks.audit import EVERY_S as AUDIT_EVERY_S
 from popagent_runs.hooks.audit import HookAudit
 from popagent_runs.hooks.audited import PRUNE_EVERY_S, Retention
 from popagent_runs.hooks.commanding import HookCommands
 from popagent_runs.hooks.origins import parse_origins
+from popagent_runs.late_rows import EVERY_S as LATE_EVERY_S
 from popagent_runs.models.gateway import ModelGateway
 from popagent_runs.models.settings import LocalModelSettings
 from popagent_runs.models.usage import UsageTable
@@ -90,13 +90,16 @@ async def build(service: Service[ChatSettings]) -> None:
     admission = Admission(parse_limits(settings.limits), service.pool.connect)
     local = LocalModelSettings.load()
     keyring = Keyring.of(SecretKeySettings.load().secret_key)
-    gateway = ModelGateway(settings, local, keyring, admission=admission, usage=UsageTable(service.pool))
+    usage = UsageTable(service.pool)
+    gateway = ModelGateway(settings, local, keyring, admission=admission, usage=usage)
     # They are told and decide nothing: a turn says for itself why it has no model, a tool why it runs no command.
     service.check("model", ModelCheck(service.pool, gateway), decisive=False)
     service.check("secrets", SecretsCheck(service.pool, keyring), decisive=False)
     service.check("shell", check_commands, decisive=False)
+    service.on_stop(usage.close)
     service.on_stop(admission.close)
     service.on_stop(gateway.close)
+    service.pulse.every(LATE_EVERY_S, "usage of models", usage.write)
     hook_calls, hook_audit = _hooks(service, keyring)
     running = RunDeps(
         pool=service.pool,
@@ -172,7 +175,7 @@ def _hooks(service: Service[ChatSettings], keyring: Keyring) -> tuple[HookCalls,
     audit = HookAudit(service.pool, hook_rows.AUDIT.add)
     service.on_stop(audit.close)
     service.on_stop(calls.close)
-    service.pulse.every(AUDIT_EVERY_S, "what hooks did", audit.write)
+    service.pulse.every(LATE_EVERY_S, "what hooks did", audit.write)
     service.pulse.every(PRUNE_EVERY_S, "audit of hooks", Retention(service.pool, hook_rows.AUDIT).prune)
     return calls, audit
 

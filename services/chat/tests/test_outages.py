@@ -19,6 +19,7 @@ from popagent_db.pool import Connection
 from popagent_kit.errors import AppError, UnavailableError
 from popagent_kit.ids import new_id
 from popagent_proto import matrix
+from popagent_runs import late_rows
 from popagent_testing.model_server import ModelServer, Reply, ScriptedCall
 from popagent_testing.plugin import run_apart
 from popagent_testing.servers import NatsServer, PostgresServer
@@ -101,9 +102,15 @@ async def test_postgres_restarted_while_the_model_answers_costs_the_turn_nothing
     assert (await door.say("again", session)).text == "again"
 
 
-async def test_the_end_of_a_turn_waits_for_a_database_that_is_away(
-    own_chat: Chat, own_postgres: PostgresServer, door: Door, model: ModelServer, caplog: pytest.LogCaptureFixture
+async def test_the_end_of_a_turn_and_what_it_cost_wait_for_a_database_that_is_away(
+    own_chat: Chat,
+    own_postgres: PostgresServer,
+    door: Door,
+    model: ModelServer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(late_rows, "AWAY_S", 0.0)
     session = new_id()
     model.script(Reply(text="one two three", after=2, hold=True))
     turn = await door.start("count", session)
@@ -115,9 +122,12 @@ async def test_the_end_of_a_turn_waits_for_a_database_that_is_away(
     assert not turn.order.ended
     await asyncio.to_thread(own_postgres.start)
     await turn.read()
+    await door.say("and again", session)
 
     assert turn.ending["type"] == "finish"
     assert (await door.stored(session))[1] == turn.message
+    calls = "select finish_reason from model_usage where turn_id = $1"
+    assert [row["finish_reason"] for row in await own_chat.pool.fetch(calls, turn.view.turn_id)] == ["stop"]
 
 
 @pytest.mark.parametrize("outage", ["away", "silent at the commit"])

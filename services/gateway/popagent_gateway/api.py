@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from popagent_gateway.bodies import JsonRoute
 from popagent_gateway.errors import on_app_error, on_defect, on_http_exception, on_validation_error
 from popagent_gateway.openapi import describe
 from popagent_gateway.routes import (
@@ -86,7 +87,9 @@ def _add_description(api: FastAPI) -> None:
             rendered.append(json.dumps(describe(api)))
         return Response(rendered[0], media_type="application/json")
 
-    api.add_api_route(OPENAPI_PATH, openapi, methods=["GET"], include_in_schema=False)
+    api.router.add_api_route(
+        OPENAPI_PATH, openapi, methods=["GET"], include_in_schema=False, route_class_override=JsonRoute
+    )
 
 
 def described() -> dict[str, Any]:

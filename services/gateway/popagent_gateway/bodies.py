@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from popagent_gateway.door import SAFE_METHODS
+from popagent_gateway.errors import response_for
 from popagent_gateway.headers import header_values
 from popagent_gateway.refusing import refuse
 from popagent_kit import json
@@ -67,14 +68,18 @@ class Bodies:
                 raise InvalidInputError("The query must not contain the NUL character.", field="query")
             _check_encoding(scope)
             body = await read_body(scope, receive, _limit(scope))
-            if body:
-                _check_type(scope)
-                scope[PARSED] = _parse(body)
         except AppError as error:
             await refuse(error, scope, receive, send)
             return
         except ConnectionError:
             return  # nobody is left to answer
+        try:
+            if body:
+                _check_type(scope)
+                scope[PARSED] = _parse(body)
+        except AppError as error:
+            await response_for(error)(scope, receive, send)  # all of it was read: nothing to drop, nothing to wait for
+            return
         pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay() -> Message:

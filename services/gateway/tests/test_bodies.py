@@ -57,6 +57,19 @@ async def test_what_is_not_json_is_400(body: bytes) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "malformed_json")
 
 
+@pytest.mark.parametrize("headers", [JSON, {}], ids=["not JSON", "not declared"])
+async def test_who_sent_the_whole_body_is_refused_at_once_and_may_go_on(
+    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str]
+) -> None:
+    monkeypatch.setattr("popagent_gateway.refusing.DROP_S", 60)
+
+    async with asyncio.timeout(20):
+        answer = await post(b"{", headers)
+
+    assert answer.status_code in (400, 415)
+    assert "connection" not in answer.headers
+
+
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
 async def test_hostile_nesting_is_400_and_no_crash(opening: bytes) -> None:
     closing = b"]" if opening == b"[" else b"1}"

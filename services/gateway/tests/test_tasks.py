@@ -16,6 +16,7 @@ from popagent_proto.task_runner.tasks import (
     ReadTranscript,
     ResolveTask,
     ResolveTaskBody,
+    RetryTask,
     TaskList,
     TaskStateError,
     TaskSummary,
@@ -94,6 +95,7 @@ async def test_changes_reach_their_owner_and_no_client_says_whose_work_it_is(
     task_runner.answer(CreateTask, TASK)
     task_runner.answer(CancelTask, TASK)
     task_runner.answer(ResolveTask, TASK)
+    task_runner.answer(RetryTask, TASK)
     task_runner.answer(DeleteTask, DeletedView(id="t1"))
 
     made = await http.post("/api/tasks", json={"prompt": "Count."}, headers={"idempotency-key": "once-1"})
@@ -101,12 +103,15 @@ async def test_changes_reach_their_owner_and_no_client_says_whose_work_it_is(
     cancelled = await http.post("/api/tasks/t1/cancel")
     resolved = await http.post("/api/tasks/t1/resolve", json={"evidence": "Seen."})
     asked_resolve = task_runner.last()
+    retried = await http.post("/api/tasks/t1/retry")
+    asked_retry = task_runner.last()
     deleted = await http.delete("/api/tasks/t1")
 
-    assert [made.status_code, cancelled.status_code, resolved.status_code, deleted.status_code] == [201, 200, 200, 200]
+    assert [each.status_code for each in (made, cancelled, resolved, retried, deleted)] == [201, 200, 200, 200, 200]
     assert asked == CreateTask(command_id="once-1", body=CreateTaskBody(prompt="Count."))
     assert (asked.source, asked.workflow) == ("user", False)
     assert asked_resolve == ResolveTask(task_id="t1", body=ResolveTaskBody(evidence="Seen."))
+    assert asked_retry == RetryTask(task_id="t1")
     assert task_runner.last() == DeleteTask(task_id="t1")
 
 

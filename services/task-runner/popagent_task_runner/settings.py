@@ -17,6 +17,13 @@ class TaskRunnerSettings(RunSettings, ServiceSettings):
         ge=1,
         le=100_000,
     )
+    kept_days: int = setting(
+        "POPAGENT_TASK_DAYS",
+        180,
+        description="Days that completed and cancelled tasks are kept, 0 for ever. Failed ones wait for a person.",
+        ge=0,
+        le=36_500,
+    )
     # With what executors get to end, and the margin of the host, within what every service is given for its stop.
     stop_grace_s: float = setting(
         "POPAGENT_TASK_STOP_GRACE_S",

@@ -137,6 +137,56 @@ async def test_a_specialist_works_with_its_own_rights_and_is_seen_in_the_transcr
     assert "write" in {row["tool"] for row in intents}
 
 
+def script_two(model: ModelServer, *answer: Reply) -> None:
+    """The implementer asks the reviewer, and waits for what it says."""
+    question = call("agentCommunication", operation="send", to="reviewer", message="Is heron spelt right?")
+    model.script(
+        Reply(tool_calls=(call("agent-implementer", prompt="Write the word down."),), when="Have it written"),
+        Reply(tool_calls=(question,), when="Write the word down."),
+        Reply(tool_calls=(call("agentCommunication", operation="wait"),), when="was woken by it"),
+        *answer,
+        Reply(tool_calls=(call("write", path="word.txt", content="heron\n"),), when="It is spelt right."),
+        Reply(text="It stands in word.txt.", when="word.txt"),
+        Reply(text="Done."),
+    )
+
+
+async def test_two_specialists_of_a_task_talk_and_both_are_seen_in_the_transcript(
+    door: Door, model: ModelServer, root: Path
+) -> None:
+    script_two(model, Reply(text="It is spelt right.", when="Is heron spelt right?"))
+
+    made = await door.create("Have it written", workspace_id="default")
+    task = await ended(door, made.id)
+
+    assert (task.state, task.output, task.attempt_count) == ("completed", "Done.", 1)
+    assert (root / "default" / "word.txt").read_text() == "heron\n"
+    said = {record.agent_id: record.text for record in task.activity if record.kind == "step" and record.text}
+    assert said["reviewer"] == "It is spelt right."
+    begun = [record.text for record in task.activity if record.kind == "status" and record.agent_id is not None]
+    assert begun == ["Works on: Write the word down.", "Asked by implementer: Is heron spelt right?"]
+    letters = [each for record in task.activity for each in record.calls if each.tool == "agentCommunication"]
+    assert {each.status for each in letters} == {"running", "completed"}
+    assert any("the answer to letter-1:\nIt is spelt right." in (each.result or "") for each in letters)
+
+
+async def test_a_cancelled_task_leaves_nobody_at_work(door: Door, model: ModelServer) -> None:
+    script_two(model, Reply(text="I look around. " * 40, hold=True, after=80, when="Is heron spelt right?"))
+    made = await door.create("Have it written", workspace_id="default")
+    async with asyncio.timeout(15):
+        while model.held == 0:
+            await asyncio.sleep(0.02)
+
+    await door.ask(CancelTask(task_id=made.id))
+    task = await ended(door, made.id)
+
+    assert task.state == "cancelled"
+    async with asyncio.timeout(15):
+        while any(each.outcome == "running" for each in model.requests):
+            await asyncio.sleep(0.02)
+    assert len(model.requests) == 4
+
+
 async def test_a_task_for_a_specialist_gives_work_to_nobody(door: Door, model: ModelServer) -> None:
     model.script(Reply(text="Looked."))
 
@@ -145,7 +195,7 @@ async def test_a_task_for_a_specialist_gives_work_to_nobody(door: Door, model: M
 
     assert task.output == "Looked."
     offered = {tool["function"]["name"] for tool in model.requests[-1].body["tools"]}
-    assert not {name for name in offered if name.startswith("agent-")}
+    assert not {name for name in offered if name.startswith("agent")}
     assert "write" not in offered
 
 

@@ -111,7 +111,7 @@ async def test_what_is_remembered_is_bounded(peer: Peer, runner_bus: Bus, monkey
 
 
 async def test_limits_are_those_of_the_settings_page(peer: Peer, runner_bus: Bus) -> None:
-    assert await ChatLimits(runner_bus)() == Limits(3, 90.0)
+    assert await ChatLimits(runner_bus)() == Limits(3, 90.0, 1.0)
 
 
 async def test_chat_out_of_reach_is_said(runner_bus: Bus) -> None:

@@ -1,4 +1,4 @@
-"""Create, list, read, cancel, resolve, delete: over the real bus, in each state."""
+"""Create, list, read, cancel, resolve, try again, delete: over the real bus, in each state."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from popagent_proto.task_runner.tasks import (
     ReadTranscript,
     ResolveTask,
     ResolveTaskBody,
+    RetryTask,
     TaskList,
 )
 
@@ -136,6 +137,7 @@ async def test_each_state_allows_what_it_allows_and_says_which_it_is(
     for request, allowed in (
         (lambda task_id: CancelTask(task_id=task_id), {"queued", "running", "cancelling", "cancelled"}),
         (lambda task_id: ResolveTask(task_id=task_id, body=evidence), {"failed", "cancelled", "dead-letter"}),
+        (lambda task_id: RetryTask(task_id=task_id), {"failed", "dead-letter"}),
         (lambda task_id: DeleteTask(task_id=task_id), {"completed", "failed", "cancelled", "dead-letter"}),
     ):
         task_id = await put(pool, state)
@@ -158,6 +160,31 @@ async def test_a_resolved_task_is_completed_keeps_its_evidence_and_says_nothing_
 
     assert (task.state, task.resolution) == ("completed", "Done by hand.")
     assert (task.last_error_class, task.last_error, task.dead_lettered_at, task.explanation) == (None,) * 4
+
+
+async def test_what_is_tried_again_waits_for_one_more_attempt_and_runs_alone_where_its_runners_were_lost(
+    start: Any, door: Any, pool: Pool
+) -> None:
+    await start(slots=0)
+    spent = await put(pool, "dead-letter", attempt=3)
+    poison = await put(pool, "dead-letter", attempt=3)
+    await pool.execute("update tasks set last_error_class = 'runner-lost' where id = $1", poison)
+    failed = await put(pool, "failed", attempt=1)
+
+    for task_id in (spent, poison, failed):
+        await door.ask(RetryTask(task_id=task_id))
+    again = [await door.get(task_id) for task_id in (spent, poison, failed)]
+    keys = await pool.fetch("select concurrency_key from tasks where id = any ($1) order by id", [spent, poison])
+
+    assert [(task.state, task.attempt_count, task.max_attempts) for task in again] == [
+        ("queued", 3, 4),
+        ("queued", 3, 4),
+        ("queued", 1, 3),
+    ]
+    assert {(task.explanation, task.dead_lettered_at, task.ended_at) for task in again} == {(None, None, None)}
+    assert again[0].last_error == "It broke."
+    assert [row[0] for row in keys] == [None, "alone"]
+    assert [verb for verb, _ in await door.until_told(spent, 1)] == ["changed"]
 
 
 async def test_a_deleted_task_is_gone_with_its_transcript(start: Any, door: Any, refusal: Any, pool: Pool) -> None:
@@ -242,6 +269,7 @@ async def test_unknown_ids_are_not_found(start: Any, door: Any, refusal: Any) ->
         ReadTranscript(task_id="none"),
         CancelTask(task_id="none"),
         ResolveTask(task_id="none", body=body),
+        RetryTask(task_id="none"),
         DeleteTask(task_id="none"),
     ):
         assert (await refusal(door.ask(request))).http_status == 404

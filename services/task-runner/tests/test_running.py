@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from popagent_db.pool import Pool
-from popagent_proto.task_runner.tasks import CancelTask
+from popagent_proto.task_runner.tasks import CancelTask, RetryTask
 from popagent_task_runner.tasks.deps import Limits
 
 
@@ -82,7 +82,7 @@ async def test_a_user_s_task_that_acted_fails_and_its_remediation_sends_it_back_
     assert (told[2][1]["outcome"], told[2][1]["errorClass"]) == ("failed", "provider")
     assert task.remediation_id == remediation.id
     assert (remediation.remediates, remediation.workspace_id, remediation.model) == (created.id, "home", None)
-    assert remediation.title == "Remediation: act letter 1: fail provider answer sent"
+    assert remediation.title == "Find out why “act letter” failed"
     for part in ("act letter", "It failed by provider.", "no ./popagent in it", "attempt 1"):
         assert part in remediation.prompt
     second = runner.executor.runs[-1]
@@ -90,6 +90,24 @@ async def test_a_user_s_task_that_acted_fails_and_its_remediation_sends_it_back_
     assert "I looked into it." in second.prompt
     # It looked, and did not repeat it.
     assert await pool.fetchval("select count(*) from effects") == 1
+
+
+async def test_what_a_person_tries_again_is_told_what_it_had_begun_and_repeats_nothing(
+    start: Any, door: Any, pool: Pool
+) -> None:
+    runner = await start()
+    created = await door.create("act letter\n1: fail validation\nanswer sent", max_attempts=1)
+    await door.until(created.id, "dead-letter")
+
+    await door.ask(RetryTask(task_id=created.id))
+    task = await door.until(created.id, "completed")
+
+    assert (task.attempt_count, task.max_attempts, task.output) == (2, 2, "sent")
+    assert (task.last_error_class, task.explanation, task.remediation_id) == (None, None, None)
+    assert "attempt 1, step 1: act letter" in runner.executor.runs[-1].prompt
+    assert await pool.fetchval("select count(*) from effects") == 1
+    verbs = [verb for verb, _ in await door.until_told(created.id, 6)]
+    assert verbs == ["changed", "started", "stopped", "changed", "started", "stopped"]
 
 
 async def test_a_parent_that_fails_again_is_retried_directly_and_dead_lettered_at_its_ceiling(

@@ -71,7 +71,7 @@ def test_what_has_ended_is_moved_by_a_person_or_by_its_remediation_alone() -> No
     assert moves == {
         "completed": {"delete"},
         "cancelled": {"cancel", "resolve", "delete"},
-        "dead-letter": {"resolve", "delete"},
+        "dead-letter": {"retry", "resolve", "delete"},
         "failed": {"retry", "bury", "resolve", "delete"},
     }
     assert all((state, "delete") not in MOVES and (state, "resolve") not in MOVES for state in set(STATES) - TERMINAL)

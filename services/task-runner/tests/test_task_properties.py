@@ -29,6 +29,7 @@ from popagent_proto.task_runner.tasks import (
     DeleteTask,
     ResolveTask,
     ResolveTaskBody,
+    RetryTask,
     TaskErrorClass,
 )
 from popagent_rows.leased import Holder, LeaseLostError
@@ -77,6 +78,7 @@ class Tasks(RuleBasedStateMachine):
         self.held: list[Held] = []
         self.seen: dict[str, tuple[str, int, int]] = {}
         self.resolved: set[str] = set()
+        self.retried: set[str] = set()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)
@@ -205,6 +207,12 @@ class Tasks(RuleBasedStateMachine):
             self.resolved.add(task_id)
 
     @rule(data=st.data())
+    def retry(self, data: st.DataObject) -> None:
+        task_id = self.any_task(data)
+        if self.person(handlers.retry_task(self.deps, RetryTask(task_id=task_id))):
+            self.retried.add(task_id)
+
+    @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         self.person(handlers.delete_task(self.deps, DeleteTask(task_id=self.any_task(data))))
 
@@ -225,7 +233,9 @@ class Tasks(RuleBasedStateMachine):
             assert (state in {"running", "cancelling"}) == (row["owner"] is not None)
             if before in {"completed"}:
                 assert state == "completed"
-            if before in {"cancelled", "dead-letter"} and state != before:
+            if before == "dead-letter" and state == "queued":
+                assert name in self.retried
+            elif before in {"cancelled", "dead-letter"} and state != before:
                 assert state == "completed"
                 assert name in self.resolved
             if before == "cancelling":

@@ -1,4 +1,4 @@
-"""One row a model call, failed ones too."""
+"""One row a model call, failed ones too; a database that is away is waited for, and no run waits for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Final
 from popagent_db.pool import Pool
 from popagent_db.query import Query
 from popagent_models.usage import UsageRecord
+from popagent_runs.late_rows import LateRows
+from popagent_telemetry import metrics
 
+DROPPED: Final = metrics.counter(
+    "popagent_model_usage_dropped_total",
+    "Model calls that are missing in model_usage, with the tokens they cost",
+)
 INSERT: Final = Query(
     None,
     """
@@ -22,34 +28,37 @@ INSERT: Final = Query(
 )
 
 
-class UsageTable:
+class UsageTable(LateRows[UsageRecord]):
     """Keeps usage records in this service's schema."""
 
     def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+        super().__init__(pool, INSERT, _values, what="usage records", dropped=DROPPED)
 
     async def record(self, record: UsageRecord) -> None:
-        """Store one record."""
-        async with self._pool.acquire() as conn:
-            await INSERT.run(
-                conn,
-                record.id,
-                record.turn_id,
-                record.agent_id or "",
-                record.trace_id,
-                record.requested_model,
-                record.route_model,
-                record.source,
-                record.input_tokens,
-                record.cached_tokens,
-                record.output_tokens,
-                record.reasoning_tokens,
-                record.estimated,
-                record.queue_ms,
-                record.ttft_ms,
-                record.duration_ms,
-                record.finish_reason,
-                record.error_class,
-                record.retries,
-                record.created_at,
-            )
+        """Store one record, now or when the database is back."""
+        self.add([record])
+        await self.write()
+
+
+def _values(record: UsageRecord) -> tuple[object, ...]:
+    return (
+        record.id,
+        record.turn_id,
+        record.agent_id or "",
+        record.trace_id,
+        record.requested_model,
+        record.route_model,
+        record.source,
+        record.input_tokens,
+        record.cached_tokens,
+        record.output_tokens,
+        record.reasoning_tokens,
+        record.estimated,
+        record.queue_ms,
+        record.ttft_ms,
+        record.duration_ms,
+        record.finish_reason,
+        record.error_class,
+        record.retries,
+        record.created_at,
+    )

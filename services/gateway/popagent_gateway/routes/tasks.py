@@ -1,14 +1,17 @@
-"""Tasks: list, create, read, cancel, resolve, delete."""
+"""Tasks: list, create, read, cancel, resolve, try again, delete."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response
 
-from popagent_gateway.asking import Bus, CommandId, PathId
+from popagent_gateway.asking import Bus, CommandId, Hub, OpenStreams, PathId
 from popagent_gateway.bodies import JsonRoute
 from popagent_gateway.paging import TaskFilter, TaskRecords, TranscriptRange
+from popagent_gateway.streams.sse import EventStream
+from popagent_gateway.streams.task import TaskFeed
 from popagent_proto.chat.sessions import DeletedView
 from popagent_proto.task_runner.activity import TranscriptPage
 from popagent_proto.task_runner.tasks import (
@@ -20,6 +23,7 @@ from popagent_proto.task_runner.tasks import (
     ReadTranscript,
     ResolveTask,
     ResolveTaskBody,
+    RetryTask,
     TaskList,
     TaskSummary,
     TaskView,
@@ -52,6 +56,19 @@ async def read_transcript(bus: Bus, id: PathId, page: Annotated[TranscriptRange,
     return await bus.ask(ReadTranscript(task_id=id, **page.model_dump()))
 
 
+@router.get("/{id}/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
+async def follow_task(
+    hub: Hub,
+    closing: OpenStreams,
+    id: PathId,  # noqa: A002
+    last_event_id: Annotated[str | None, Header(max_length=100, description="Where the client stopped.")] = None,
+) -> Response:
+    """Stream records that are new or grew, and the task as it changes, its end behind the last record."""
+    feed = TaskFeed(hub, id, last_event_id)
+    await feed.open()
+    return EventStream(feed, closing)
+
+
 @router.post("/{id}/cancel")
 async def cancel_task(bus: Bus, id: PathId) -> TaskSummary:  # noqa: A002
     """Cancel a task; one that runs is `cancelling` until it has ended."""
@@ -62,6 +79,12 @@ async def cancel_task(bus: Bus, id: PathId) -> TaskSummary:  # noqa: A002
 async def resolve_task(bus: Bus, id: PathId, body: ResolveTaskBody) -> TaskSummary:  # noqa: A002
     """Call a task that did not complete done, with the evidence for it."""
     return await bus.ask(ResolveTask(task_id=id, body=body))
+
+
+@router.post("/{id}/retry")
+async def retry_task(bus: Bus, id: PathId) -> TaskSummary:  # noqa: A002
+    """Give a failed or dead-lettered task one more attempt, which is told what the earlier ones had begun."""
+    return await bus.ask(RetryTask(task_id=id))
 
 
 @router.delete("/{id}")

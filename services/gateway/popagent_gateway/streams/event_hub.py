@@ -31,6 +31,8 @@ class Listener(Protocol):
     wants_health: bool
     subjects: frozenset[str] | None
     """Of which events it wants to be woken, once each is heard; None: of all, and again when each is surely stored."""
+    about: bytes
+    """Of those, the events that hold these bytes: an id, for who minds one thing alone."""
 
     def wake(self, *, check: bool) -> None:
         """Something happened; with `check` even the stream itself may be another."""
@@ -84,7 +86,7 @@ class EventHub:
     async def _on_event(self, message: Msg) -> None:
         # Core messages carry no stream sequence: who wants all events reads the stream's store instead.
         for listener in self._listeners:
-            if listener.subjects is None or message.subject in listener.subjects:
+            if listener.subjects is None or (message.subject in listener.subjects and listener.about in message.data):
                 listener.wake(check=False)
         # While more of them come, each finds what the ones before did not.
         if self._look_again is not None:

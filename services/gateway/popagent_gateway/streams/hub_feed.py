@@ -44,6 +44,7 @@ class HubFeed(ABC):
     kind: str
     wants_health = False
     subjects: frozenset[str] | None = None
+    about = b""
 
     def __init__(self, hub: EventHub) -> None:
         self._hub = hub

@@ -193,7 +193,7 @@ export interface AgentRuntimePatch {
   delegationTruncationText?: string | null;
   /** Background tasks that run at the same time. */
   backgroundConcurrency?: number | null;
-  /** How often a new background task is looked for, in milliseconds. */
+  /** How often background tasks are looked for whose time has come, as after the pause before another attempt, in milliseconds. A new one is noticed at once. */
   backgroundPollMs?: number | null;
   /** Wall clock of a task, in milliseconds. */
   taskTimeoutMs?: number | null;
@@ -1559,6 +1559,18 @@ export interface TaskList {
   items: Array<TaskSummary>;
 }
 
+/** Records that are new or grew, in the order of the transcript; the task itself only behind the last of them. */
+export interface TaskNews {
+  records: Array<ActivityRecord>;
+  /** Of the transcript; ask for what came after this one. */
+  revision: number;
+  more: boolean;
+  /** There is no such place in the transcript: load it again. */
+  reset: boolean;
+  /** As it is now; null while it is of the version that was named. */
+  task: TaskSummary | null;
+}
+
 /** An attempt began. Its turn and trace are those of its end. */
 export interface TaskStarted {
   /** Also the Nats-Msg-Id. */
@@ -1994,6 +2006,6 @@ export const agentRuntimeFields: Readonly<Record<Exclude<keyof AgentRuntimePatch
   delegationFailureText: {"meaning": "What the orchestrator is told when a specialist failed.", "default": "The specialist could not finish. Go on without its result, or try a smaller request.", "minLength": 1, "maxLength": 2000},
   delegationTruncationText: {"meaning": "What stands at the end of a result that was cut.", "default": "The result was cut here because it was too long.", "minLength": 1, "maxLength": 2000},
   backgroundConcurrency: {"meaning": "Background tasks that run at the same time.", "default": 2, "minimum": 1, "maximum": 32},
-  backgroundPollMs: {"meaning": "How often a new background task is looked for, in milliseconds.", "default": 1000, "minimum": 100, "maximum": 600000},
+  backgroundPollMs: {"meaning": "How often background tasks are looked for whose time has come, as after the pause before another attempt, in milliseconds. A new one is noticed at once.", "default": 1000, "minimum": 100, "maximum": 600000},
   taskTimeoutMs: {"meaning": "Wall clock of a task, in milliseconds.", "default": 1800000, "minimum": 1000, "maximum": 86400000},
 };

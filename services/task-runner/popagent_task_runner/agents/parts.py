@@ -8,10 +8,11 @@ from popagent_models.admission import Admission, parse_limits
 from popagent_models.settings import ModelSettings
 from popagent_runs.begun import RunParts
 from popagent_runs.hooks.asking import HookCalls
-from popagent_runs.hooks.audit import EVERY_S, HookAudit
+from popagent_runs.hooks.audit import HookAudit
 from popagent_runs.hooks.audited import PRUNE_EVERY_S, Retention
 from popagent_runs.hooks.commanding import HookCommands
 from popagent_runs.hooks.origins import parse_origins
+from popagent_runs.late_rows import EVERY_S
 from popagent_runs.models.gateway import ModelGateway
 from popagent_runs.models.settings import LocalModelSettings
 from popagent_runs.models.usage import UsageTable
@@ -49,7 +50,10 @@ def _models(service: Service[TaskRunnerSettings], key: ProcessKey) -> ModelGatew
     """Which server answers, chat says run by run; how long it may take, and how many calls at once, is said here."""
     settings = ModelSettings.load().model_copy(update={"model_url": None, "model_key": None, "model": None})
     admission = Admission(parse_limits(settings.limits), service.pool.connect)
-    gateway = ModelGateway(settings, LocalModelSettings(), key, admission=admission, usage=UsageTable(service.pool))
+    usage = UsageTable(service.pool)
+    gateway = ModelGateway(settings, LocalModelSettings(), key, admission=admission, usage=usage)
+    service.on_stop(usage.close)
+    service.pulse.every(EVERY_S, "usage of models", usage.write)
     service.on_stop(admission.close)
     service.on_stop(gateway.close)
     return gateway

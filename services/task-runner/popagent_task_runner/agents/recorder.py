@@ -81,7 +81,8 @@ class Recorder:
         specialist = self._specialists.setdefault(activity_id, _Specialist())
         if "agentId" in told:
             specialist.agent_id = told["agentId"]
-            note = Note("status", f"Works on: {told.get('task', '')}", activity_id, specialist.agent_id)
+            begins = f"Asked by {told['askedBy']}" if "askedBy" in told else "Works on"
+            note = Note("status", f"{begins}: {told.get('task', '')}", activity_id, specialist.agent_id)
             self._run.note(note)
         for number, entry in (told.get("entries") or {}).items():
             step = specialist.steps.setdefault(number, int(entry.get("step", 0)))

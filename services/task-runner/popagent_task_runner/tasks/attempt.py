@@ -102,7 +102,9 @@ class TaskAttempt:
         }
         with span("task.attempt", attributes) as current:
             self._told = Told(self._told.turn_id, current_trace_id())
-            transcript = Transcript(self._deps.pool, self._lease, text_every_s=self._deps.text_every_s)
+            transcript = Transcript(
+                self._deps.pool, self._lease, text_every_s=self._deps.text_every_s, grew=self._deps.grew
+            )
             run = Run(self._deps, self._lease, transcript, self._told)
             try:
                 await self._start(run, transcript)

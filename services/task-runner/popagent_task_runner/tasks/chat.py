@@ -26,7 +26,9 @@ class ChatLimits:
     async def __call__(self) -> Limits:
         """Return them as they are now."""
         settings = await self._bus.ask(GetAgentRuntime())
-        return Limits(settings.background_concurrency, settings.task_timeout_ms / 1000)
+        return Limits(
+            settings.background_concurrency, settings.task_timeout_ms / 1000, settings.background_poll_ms / 1000
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from popagent_proto.task_runner.tasks import TaskStarted, TaskStopped
 from popagent_rows.outbox import Outbox
 from popagent_task_runner.tasks.executor import Executor
 from popagent_task_runner.tasks.room import Room
-from popagent_task_runner.tasks.transcript import TEXT_EVERY_S
+from popagent_task_runner.tasks.transcript import TEXT_EVERY_S, nobody_follows
 
 # An executor that was told to end has this long before its task is shown as interrupted.
 ACKNOWLEDGE_S: Final = 10.0
@@ -24,6 +24,8 @@ class Limits:
 
     slots: int
     timeout_s: float
+    look_every_s: float | None = None
+    """For tasks that are due and of which nothing told; with every beat of the pulse where that is None."""
 
 
 class LimitsPort(Protocol):
@@ -60,6 +62,8 @@ class RunDeps:
     limits: LimitsPort
     observe: Callable[[TaskStarted | TaskStopped], None] = _nobody_minds
     """Called when an attempt has begun or ended; must not wait, and cannot change what became of it."""
+    grew: Callable[[str], None] = nobody_follows
+    """Called with a task's id when its transcript has more; must not wait."""
     acknowledge_s: float = ACKNOWLEDGE_S
     text_every_s: float = TEXT_EVERY_S
     settings_every_s: float = SETTINGS_EVERY_S

@@ -27,7 +27,7 @@ from popagent_rows.outbox import Outbox
 from popagent_task_runner.tasks import making, store
 from popagent_task_runner.tasks.causes import storable
 from popagent_task_runner.tasks.deps import RunDeps
-from popagent_task_runner.tasks.prompts import remediation_prompt
+from popagent_task_runner.tasks.prompts import remediation_prompt, remediation_title
 from popagent_task_runner.tasks.rows import LeasedTask
 from popagent_task_runner.tasks.states import Attempt, Verdict, after, cause_of_loss, exhausted, judge
 from popagent_task_runner.tasks.store import Facts
@@ -195,7 +195,7 @@ async def _file_remediation(
         source=task.source,
         session_id=task.session_id,
         remediates=task.id,
-        title=f"Remediation: {task.title}",
+        title=remediation_title(task.title),
     )
     if filed is not None:
         log.info("a task failed and gets a remediation", extra={"task": task.id, "remediation": filed.id})

@@ -19,6 +19,7 @@ from popagent_proto.task_runner.tasks import (
     QueueFullError,
     ReadTranscript,
     ResolveTask,
+    RetryTask,
     ScheduleBusyError,
     TaskChanged,
     TaskDeleted,
@@ -176,6 +177,17 @@ async def resolve_task(deps: TaskDeps, command: ResolveTask) -> TaskSummary:
         after(task.state, "resolve")
         evidence = storable(command.body.evidence, len(command.body.evidence))
         return await _changed(deps, conn, await store.RESOLVE.one(conn, task.id, evidence))
+
+
+@handlers.answers(RetryTask)
+async def retry_task(deps: TaskDeps, command: RetryTask) -> TaskSummary:
+    """Let the task wait for one more attempt, which is told what the earlier ones had begun."""
+    async with deps.outbox.transaction() as conn:
+        task = await _locked(conn, command.task_id)
+        after(task.state, "retry")
+        task = await _changed(deps, conn, await store.RETRY.one(conn, task.id))
+    deps.tasks.wake()
+    return task
 
 
 @handlers.answers(DeleteTask)

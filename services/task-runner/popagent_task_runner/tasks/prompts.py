@@ -63,8 +63,15 @@ BEGUN: Final = Query(
 
 
 def title_of(prompt: str) -> str:
-    """Return what lists show of a prompt."""
-    return one_line("".join(c if c.isprintable() else " " for c in prompt[:2_000]), TITLE_CHARACTERS) or "…"
+    """Return what lists show of a prompt: its first line that says something."""
+    lines = ("".join(c if c.isprintable() else " " for c in line) for line in prompt[:2_000].splitlines())
+    return next((title for line in lines if (title := one_line(line, TITLE_CHARACTERS))), "…")
+
+
+def remediation_title(title: str) -> str:
+    """Return what lists show of the task that looks into the failure of another one."""
+    before, after = "Find out why “", "” failed"
+    return before + one_line(title, TITLE_CHARACTERS - len(before + after)) + after
 
 
 async def attempt_prompt(conn: Connection, task: LeasedTask) -> str:

@@ -8,7 +8,8 @@ from typing import Final, Literal
 from popagent_proto.task_runner.tasks import TaskErrorClass, TaskSource, TaskState, TaskStateError
 
 Move = Literal["claim", "cancel", "complete", "requeue", "fail", "bury", "resolve", "retry", "delete"]
-"""`requeue`, `fail` and `bury` (dead-letter) end an attempt, as `complete` does; `retry` sends a failed task back."""
+"""`requeue`, `fail` and `bury` (dead-letter) end an attempt, as `complete` does; `retry` sends back what failed: its
+remediation does, or a person."""
 EndingMove = Literal["complete", "requeue", "fail", "bury"]
 After = TaskState | Literal["deleted"]
 
@@ -30,6 +31,7 @@ MOVES: Final[dict[tuple[TaskState, Move], After]] = {
     ("cancelling", "cancel"): "cancelling",
     ("cancelled", "cancel"): "cancelled",
     ("failed", "retry"): "queued",
+    ("dead-letter", "retry"): "queued",
     ("failed", "bury"): "dead-letter",
     ("failed", "resolve"): "completed",
     ("cancelled", "resolve"): "completed",
@@ -40,6 +42,7 @@ MOVES: Final[dict[tuple[TaskState, Move], After]] = {
 REFUSALS: Final[dict[Move, str]] = {
     "cancel": "Only what waits or runs can be cancelled.",
     "resolve": "Only failed, cancelled and dead-lettered tasks can be resolved.",
+    "retry": "Only failed and dead-lettered tasks can be tried again.",
     "delete": "Cancel it, and delete it when it has ended.",
 }
 

@@ -30,6 +30,14 @@ GET: Final = Query(
 )
 
 
+@dataclass(frozen=True)
+class Version:
+    """Which task, and how often it was changed."""
+
+    id: str
+    version: int
+
+
 class Seen(BaseModel):
     """What a creation must know: the time, the task of this id, how many wait, and whether the workspace is closed."""
 
@@ -85,6 +93,7 @@ ACTIVE_OF_SCHEDULE: Final = Query(
     """,
 )
 
+SHOWN: Final = Query(TaskSummary, f"select {SUMMARY} from tasks where id = $1")
 # Whoever changes a task that no attempt holds takes this lock first.
 LOCK: Final = Query(TaskSummary, f"select {SUMMARY} from tasks where id = $1 for update")
 
@@ -198,11 +207,18 @@ END: Final = Query(
 )
 
 LOCK_PARENT: Final = Query(TaskSummary, f"select {SUMMARY} from tasks where id = $1 and state = 'failed' for update")
+# One more attempt, over the ceiling if need be. Whose runners were lost up to the last attempt runs alone again.
 RETRY: Final = Query(
     TaskSummary,
     f"""
     update tasks
-    set state = 'queued', run_at = clock_timestamp(), ended_at = null, version = version + 1
+    set state = 'queued', run_at = clock_timestamp(), ended_at = null, dead_lettered_at = null, explanation = null,
+        max_attempts = greatest(max_attempts, attempt + 1),
+        concurrency_key = case
+            when state = 'dead-letter' and last_error_class = 'runner-lost' then coalesce(concurrency_key, '{ALONE}')
+            else concurrency_key
+        end,
+        version = version + 1
     where id = $1
     returning {SUMMARY}
     """,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -131,11 +132,24 @@ SINCE: Final = Query(
 )
 
 
+def nobody_follows(_: str) -> None:
+    """Do nothing."""
+
+
 class Transcript:
     """Of one attempt; `open` it first, `settle` it before the attempt's end is stored."""
 
-    def __init__(self, pool: Pool, lease: Lease[LeasedTask], *, text_every_s: float = TEXT_EVERY_S) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        lease: Lease[LeasedTask],
+        *,
+        text_every_s: float = TEXT_EVERY_S,
+        grew: Callable[[str], None] = nobody_follows,
+    ) -> None:
+        """Write under `lease`; `grew` is called with the task's id after each write, and must not wait."""
         self._pool = pool
+        self._grew = grew
         self._lease = lease
         self._text_every_s = text_every_s
         self._seq = self._revision = 0
@@ -243,6 +257,7 @@ class Transcript:
             )
         if not held:
             raise LeaseLostError(f"task {row.id}: attempt {row.attempt} was taken over")
+        self._grew(row.id)
 
 
 def bounded(note: Note) -> Activity:

@@ -87,8 +87,8 @@ class TaskWorker:
     async def start(self, pulse: Pulse) -> None:
         """Begin; a wake-up from any runner makes this one look for due tasks and for stops."""
         await self._be_present()
-        self._learning = tasks.lasting(self._learn_limits, "limits of tasks")
         self._worker.start(pulse)
+        self._learning = tasks.lasting(self._learn_limits, "limits of tasks")
         pulse.every(self._deps.settings_every_s, "limits of tasks", self._refresh_limits)
         pulse.every(PRESENT_EVERY_S, "presence of this runner", self._be_present)
         pulse.every(FORGET_EVERY_S, "runners that are gone", self._forget)
@@ -165,6 +165,7 @@ class TaskWorker:
         limits = await self._deps.limits()
         if self._limits is None or limits.slots != self._limits.slots:
             self._worker.resize(limits.slots)
+        self._worker.look_every(limits.look_every_s)
         self._limits = limits
 
     async def _be_present(self) -> None:

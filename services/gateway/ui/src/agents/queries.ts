@@ -6,6 +6,11 @@ import type { AgentHealthView, AgentList, AgentView, CompanyView } from "../cont
 /** The user's spelling; the one agent that people talk to. */
 export const ORCHESTRATOR = "orchistrator";
 
+/** Whether tasks, schedules and posts may name it. */
+export function takesWork(agent: Pick<AgentView, "id" | "delegable">): boolean {
+  return agent.delegable || agent.id === ORCHESTRATOR;
+}
+
 export const agentsQuery = queryOptions({
   queryKey: [AGENTS, "list"],
   queryFn: ({ signal }) => api.get<AgentList>("/api/agents", signal),

@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
-import { type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useRef } from "react";
 import { modelsQuery, workspacesQuery } from "../app/queries";
 import { Icon, StopIcon } from "../ui/Icon";
 import { Menu } from "../ui/Menu";
-import { COARSE, useMedia } from "../ui/media";
+import { WritingBox } from "./WritingBox";
 
 const LONGEST = 200_000;
 
@@ -26,75 +26,35 @@ export interface ComposerProps {
 
 /** Where a person writes; what is written stays on this device until it is sent. */
 export function Composer(props: ComposerProps) {
-  const { text, onText, onSend, isRunning, isStopping, blocked } = props;
   const field = useRef<HTMLTextAreaElement>(null);
-  const canSend = text.trim() !== "" && !isRunning && blocked === null && text.length <= LONGEST;
-  const isTouch = useMedia(COARSE);
-
-  useEffect(() => {
-    if (!isTouch) field.current?.focus();
-  }, [isTouch]);
-
-  const onKeyDown = (event: KeyboardEvent) => {
-    // The single keys work outside of it.
-    if (event.key === "Escape" && !event.shiftKey) {
-      event.preventDefault();
-      field.current?.blur();
-      return;
-    }
-    if (event.key !== "Enter" || event.nativeEvent.isComposing || event.shiftKey) return;
-    // On a phone Enter is a new line; there the button sends.
-    if (isTouch && !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    if (canSend) onSend();
-  };
-
   return (
-    <form
-      className="composer"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (canSend) onSend();
-      }}
+    <WritingBox
+      field={field}
+      label="Write to the orchestrator"
+      placeholder={props.blocked ?? "Ask about this workspace, or give it work."}
+      text={props.text}
+      longest={LONGEST}
+      canSend={!props.isRunning && props.blocked === null}
+      onText={props.onText}
+      onSend={props.onSend}
+      notice={props.notice}
+      instead={
+        props.isRunning && (
+          <button type="button" className="btn dense" onClick={props.onStop} disabled={props.isStopping} title="Shift+Esc">
+            <StopIcon />
+            {props.isStopping ? "Stopping…" : "Stop turn"}
+          </button>
+        )
+      }
     >
-      {props.notice}
-      <div className="composer-box">
-        <textarea
-          ref={field}
-          id="composer"
-          className="grows"
-          rows={1}
-          dir="auto"
-          aria-label="Write to the orchestrator"
-          placeholder={blocked ?? "Ask about this workspace, or give it work."}
-          value={text}
-          onChange={(event) => onText(event.target.value)}
-          onKeyDown={onKeyDown}
-        />
-        <div className="line">
-          <WorkspaceChoice id={props.workspaceId} onChoose={props.onWorkspace} />
-          <ModelChoice model={props.model} onChoose={props.onModel} />
-          <span className="end line">
-            {text.length > LONGEST && <span className="xs is-fail">At most {LONGEST.toLocaleString()} characters</span>}
-            {isRunning ? (
-              <button type="button" className="btn dense" onClick={props.onStop} disabled={isStopping} title="Shift+Esc">
-                <StopIcon />
-                {isStopping ? "Stopping…" : "Stop turn"}
-              </button>
-            ) : (
-              <button type="submit" className="btn primary dense" disabled={!canSend}>
-                <Icon name="up" />
-                Send
-              </button>
-            )}
-          </span>
-        </div>
-      </div>
-    </form>
+      <WorkspaceChoice id={props.workspaceId} note="The files this chat works with" onChoose={props.onWorkspace} />
+      <ModelChoice model={props.model} onChoose={props.onModel} />
+    </WritingBox>
   );
 }
 
-function WorkspaceChoice({ id, onChoose }: { id: string | null; onChoose: ((id: string) => void) | null }) {
+/** Which files are worked with: to be chosen, or as they were chosen. */
+export function WorkspaceChoice({ id, note, onChoose }: { id: string | null; note: string; onChoose: ((id: string) => void) | null }) {
   const workspaces = useQuery(workspacesQuery).data?.items ?? [];
   const chosen = workspaces.find((each) => each.id === id) ?? workspaces.find((each) => id === null && each.isDefault);
   const name = chosen?.name ?? id ?? "…";
@@ -110,7 +70,7 @@ function WorkspaceChoice({ id, onChoose }: { id: string | null; onChoose: ((id: 
     <Menu
       label={`Workspace: ${name}`}
       className="choice"
-      note="The files this chat works with"
+      note={note}
       items={workspaces.map((each) => ({
         label: each.name,
         checked: each.id === chosen?.id,

@@ -6,6 +6,7 @@ import { Icon } from "../ui/Icon";
 import { Skeletons } from "../ui/Skeletons";
 import { StateGlyph } from "../ui/StateGlyph";
 import { attempt } from "../ui/attempt";
+import { useHash } from "../ui/useHash";
 import { ModelNotice } from "../welcome/ModelNotice";
 import { Welcome } from "../welcome/Welcome";
 import { ChatBar } from "./ChatBar";
@@ -185,7 +186,7 @@ export function Conversation({
             <Welcome onAsk={(words) => void send(words)} workspaceId={state.summary?.workspaceId ?? workspaceId} />
           )}
           <HoldPlace first={messages[0]?.id} hasOlder={hasOlder} scroller={scroller}>
-            {hasOlder && <Older session={session} first={messages[0]?.id} scroller={scroller} />}
+            {hasOlder && <Older of={session} first={messages[0]?.id} scroller={scroller} />}
             <Told value={session.activities}>
               <Transcript messages={messages} isRunning={runs} isArchived={isArchived} actions={actions} />
             </Told>
@@ -282,16 +283,7 @@ function useSpoken(runs: boolean, ending: string | null): void {
 
 /** Open the chat where `#m-<id>` points, also when the same place is asked for again. */
 function useFragment(session: ChatSession, hasMessages: boolean, release: () => void): void {
-  const [target, setTarget] = useState(() => ({ hash: location.hash }));
-  useEffect(() => {
-    const moved = () => setTarget({ hash: location.hash });
-    // The router tells of its steps by the first of these.
-    const names = ["pushState", "popstate", "hashchange"];
-    for (const name of names) addEventListener(name, moved);
-    return () => {
-      for (const name of names) removeEventListener(name, moved);
-    };
-  }, []);
+  const target = useHash();
   useEffect(() => {
     if (target.hash.startsWith("#m-") && hasMessages) void attempt(show(session, target.hash.slice(3), release));
   }, [session, target, hasMessages, release]);

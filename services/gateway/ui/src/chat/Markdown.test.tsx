@@ -30,3 +30,15 @@ test("a paragraph that is complete is not parsed again while the text after it g
   expect(first).toBeGreaterThan(0);
   expect(tried.length).toBe(first);
 });
+
+test("tasks of this page are led to within it, other places of it and of nobody knows where are not", () => {
+  (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
+  const place = document.createElement("div");
+  const root = createRoot(place);
+  const text = "[Task: Count](/tasks/t-1) [a](/api/jobs) [b](//station.example/tasks/x) [c](/tasks/../api/jobs) [d](javascript:alert)";
+
+  act(() => root.render(<Markdown text={text} isGrowing={false} />));
+
+  const links = [...place.querySelectorAll("a")];
+  expect(links.map((link) => [link.textContent, link.getAttribute("href"), link.target])).toEqual([["Task: Count", "/tasks/t-1", ""]]);
+});

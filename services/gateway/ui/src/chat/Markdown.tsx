@@ -2,6 +2,7 @@ import { type ComponentProps, type ReactElement, memo, useRef } from "react";
 import { flushSync } from "react-dom";
 import { createRoot } from "react-dom/client";
 import { Streamdown, type StreamdownProps, defaultRemarkPlugins } from "streamdown";
+import { Link } from "wouter";
 import { CopyButton } from "../ui/CopyButton";
 import { Icon } from "../ui/Icon";
 import { visible } from "../ui/visible";
@@ -12,6 +13,8 @@ import { usePaced } from "./usePaced";
 
 // What a model writes is never HTML: tags are shown as the text they are, and nothing is loaded from anywhere.
 const SCHEMES = /^(https?:|mailto:|#)/i;
+// A task of this page, as popagent itself names it.
+const TASK = /^\/tasks\/[\w-]+$/;
 
 /** Markdown as it grows; only the last open block is parsed again. */
 const Markdown = memo(function Markdown({ text, isGrowing }: { text: string; isGrowing: boolean }) {
@@ -81,7 +84,7 @@ const REHYPE: NonNullable<StreamdownProps["rehypePlugins"]> = [];
 const REMARK: NonNullable<StreamdownProps["remarkPlugins"]> = [...Object.values(defaultRemarkPlugins), showHtmlAsText];
 
 function harmless(url: string): string | null {
-  return SCHEMES.test(url) ? url : null;
+  return SCHEMES.test(url) || TASK.test(url) ? url : null;
 }
 
 function showHtmlAsText() {
@@ -97,7 +100,11 @@ type Props<T extends keyof React.JSX.IntrinsicElements> = ComponentProps<T> & { 
 const COMPONENTS: NonNullable<StreamdownProps["components"]> = {
   // Its tooltip is the true address, whatever title the model gave it.
   a: ({ node: _, href, children }: Props<"a">) =>
-    href ? (
+    href && TASK.test(href) ? (
+      <Link className="link" href={href} title={href}>
+        {children}
+      </Link>
+    ) : href ? (
       <a
         className="link"
         href={href}

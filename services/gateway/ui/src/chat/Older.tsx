@@ -1,17 +1,15 @@
 import { Component, type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { sentence } from "../api/client";
-import type { ChatSession } from "./session";
+
+/** What is read upwards. */
+interface Upwards {
+  loadOlder: () => Promise<unknown>;
+  /** Where not all that is loaded is drawn. */
+  drawn?: { spare: () => void };
+}
 
 /** Loads what came before as soon as it is near; `first` is the oldest message that is shown. */
-export function Older({
-  session,
-  first,
-  scroller,
-}: {
-  session: ChatSession;
-  first: string | undefined;
-  scroller: RefObject<HTMLDivElement | null>;
-}) {
+export function Older({ of, first, scroller }: { of: Upwards; first: string | undefined; scroller: RefObject<HTMLDivElement | null> }) {
   const mark = useRef<HTMLDivElement>(null);
   const [failed, setFailed] = useState("");
   const isLoading = useRef(false);
@@ -19,13 +17,12 @@ export function Older({
     if (isLoading.current) return;
     isLoading.current = true;
     setFailed("");
-    session
-      .loadOlder()
+    of.loadOlder()
       .catch((error: unknown) => setFailed(sentence(error)))
       .finally(() => {
         isLoading.current = false;
       });
-  }, [session]);
+  }, [of]);
   useEffect(() => {
     const target = mark.current;
     if (!target) return;
@@ -38,9 +35,9 @@ export function Older({
   }, [load, scroller, first]);
   useEffect(() => {
     if (!("requestIdleCallback" in window)) return; // Safari: what is near is drawn all the same
-    const idle = requestIdleCallback(() => session.drawn.spare());
+    const idle = requestIdleCallback(() => of.drawn?.spare());
     return () => cancelIdleCallback(idle);
-  }, [session, first]);
+  }, [of, first]);
   return (
     <div ref={mark} className="older">
       {failed ? (

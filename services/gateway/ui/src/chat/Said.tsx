@@ -1,9 +1,10 @@
-import { memo, useEffect, useRef, useState } from "react";
+import { memo, useState } from "react";
 import { CopyButton } from "../ui/CopyButton";
 import { visible } from "../ui/visible";
 import { clock, exactly } from "../ui/words";
 import { Branches } from "./Branches";
 import { ChangeButton } from "./ChangeButton";
+import { EditText } from "./EditText";
 import { type Message, textOf } from "./messages";
 
 export interface SaidActions {
@@ -25,10 +26,13 @@ export const Said = memo(function Said({
   return (
     <article className="turn said" id={`m-${message.id}`} aria-label="You">
       {editing ? (
-        <Edit
+        <EditText
           text={text}
+          label="Change what you said"
+          note="The answer below stays reachable as another version."
+          action="Send"
           onCancel={() => setEditing(false)}
-          onSend={(changed) => {
+          onDone={(changed) => {
             setEditing(false);
             actions.edit(message.id, changed);
           }}
@@ -59,47 +63,3 @@ export const Said = memo(function Said({
     </article>
   );
 });
-
-function Edit({ text, onSend, onCancel }: { text: string; onSend: (text: string) => void; onCancel: () => void }) {
-  const [value, setValue] = useState(text);
-  const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
-    field.current?.focus();
-    field.current?.setSelectionRange(text.length, text.length);
-  }, [text.length]);
-  const send = () => value.trim() && value !== text && onSend(value);
-  return (
-    <form
-      className="edit"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
-    >
-      <textarea
-        ref={field}
-        className="input grows"
-        aria-label="Change what you said"
-        dir="auto"
-        value={value}
-        onChange={(event) => setValue(event.target.value)}
-        onKeyDown={(event) => {
-          if (event.key === "Escape") onCancel();
-          else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
-          else return;
-          event.preventDefault();
-          event.stopPropagation();
-        }}
-      />
-      <div className="line">
-        <span className="faint xs grow">The answer below stays reachable as another version.</span>
-        <button type="button" className="btn dense" onClick={onCancel}>
-          Cancel
-        </button>
-        <button type="submit" className="btn primary dense" disabled={!value.trim() || value === text}>
-          Send
-        </button>
-      </div>
-    </form>
-  );
-}

@@ -8,15 +8,19 @@ export async function show(session: ChatSession, messageId: string, release: () 
   const found = await session.reveal(messageId);
   if (found === "busy") say("It is on another page of this chat; it can be opened when the turn has ended.");
   else if (found === "missing") say("That message is not in this chat any more.");
-  // Painted first: what was just loaded has no place yet.
-  else requestAnimationFrame(() => requestAnimationFrame(() => mark(messageId, release)));
+  else mark(messageId, release);
 }
 
-function mark(messageId: string, release: () => void): void {
-  const element = document.getElementById(`m-${messageId}`);
-  if (!element) return;
-  release();
-  element.scrollIntoView({ block: "center" });
-  element.classList.add("found");
-  setTimeout(() => element.classList.remove("found"), MARKED_MS);
+/** Bring a loaded message into view and mark it for a moment. */
+export function mark(messageId: string, release: () => void): void {
+  const now = () => {
+    const element = document.getElementById(`m-${messageId}`);
+    if (!element) return;
+    release();
+    element.scrollIntoView({ block: "center" });
+    element.classList.add("found");
+    setTimeout(() => element.classList.remove("found"), MARKED_MS);
+  };
+  // Painted first: what was just loaded has no place yet.
+  requestAnimationFrame(() => requestAnimationFrame(now));
 }

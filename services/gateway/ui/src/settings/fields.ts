@@ -18,7 +18,7 @@ export const LABELS: Record<Field, { label: string; unit?: string; long?: boolea
   delegationFailureText: { label: "When a specialist failed", long: true },
   delegationTruncationText: { label: "Where a result was cut", long: true },
   backgroundConcurrency: { label: "Background tasks at the same time", unit: "tasks" },
-  backgroundPollMs: { label: "Looking for background tasks", unit: "ms" },
+  backgroundPollMs: { label: "Looking for tasks that are due", unit: "ms" },
   taskTimeoutMs: { label: "Longest task", unit: "ms" },
 };
 
@@ -43,18 +43,19 @@ const SPECIALIST_FIELDS: readonly Field[] = [
   "delegationFailureText",
   "delegationTruncationText",
 ];
-const TASK_FIELDS: readonly Field[] = ["backgroundConcurrency", "taskTimeoutMs"];
+const TASK_FIELDS: readonly Field[] = ["backgroundConcurrency", "taskTimeoutMs", "backgroundPollMs"];
 const READ_FIELDS: readonly Field[] = [...MODEL_FIELDS, ...TURN_FIELDS, ...SPECIALIST_FIELDS, ...TASK_FIELDS];
 
 /** Every setting of the contract has its place; one that is new and has no group yet stands among those that are not used. */
-export const GROUPS: readonly Group[] = [
+const ALL_GROUPS: readonly Group[] = [
   { title: "Model", note: "", fields: MODEL_FIELDS },
   { title: "A turn", note: "", fields: TURN_FIELDS },
   { title: "Specialists", note: "", fields: SPECIALIST_FIELDS },
   { title: "Tasks", note: "", fields: TASK_FIELDS },
   {
     title: "Not used today",
-    note: "Nothing reads this: a new task is noticed at once. What you save is kept.",
+    note: "Nothing reads this yet. What you save is kept.",
     fields: FIELDS.filter((field) => !READ_FIELDS.includes(field)),
   },
 ];
+export const GROUPS = ALL_GROUPS.filter(({ fields }) => fields.length > 0);

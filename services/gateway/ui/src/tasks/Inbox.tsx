@@ -69,7 +69,7 @@ export function Inbox() {
 }
 
 function Need({ task }: { task: TaskSummary }) {
-  const { ask, again, dialog } = useActions(task, () => {});
+  const { ask, dialog } = useActions(task, () => {});
   const detail = useQuery(taskQuery(task.id)).data;
   const workspace = useQuery(workspacesQuery).data?.items.find(({ id }) => id === task.workspaceId)?.name;
   const interrupted = isInterrupted(task);
@@ -99,12 +99,12 @@ function Need({ task }: { task: TaskSummary }) {
         {detail?.remediationId && task.state === "failed" && <Repaired by={detail.remediationId} className="small dim" />}
         {!interrupted && (
           <div className="line wrap need-acts">
+            <button type="button" className="btn dense" onClick={() => ask("retry")}>
+              <Icon name="retry" />
+              Try again…
+            </button>
             <button type="button" className="btn dense" onClick={() => ask("resolve")}>
               Resolve…
-            </button>
-            <button type="button" className="btn dense" onClick={again}>
-              <Icon name="retry" />
-              Give it again…
             </button>
             <button type="button" className="btn plain dense danger" onClick={() => ask("delete")}>
               Delete…

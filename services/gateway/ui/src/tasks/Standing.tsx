@@ -1,11 +1,18 @@
 import { Link } from "wouter";
+import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import type { TaskDetail } from "./queries";
-import { again, glyphOf, isInterrupted, mayResolve, stateWord, whyOf } from "./words";
+import { again, glyphOf, isInterrupted, mayResolve, mayRetry, stateWord, whyOf } from "./words";
+
+interface Acts {
+  onResolve: () => void;
+  onRetry: () => void;
+  onAgain: () => void;
+}
 
 /** Where a task stands that is not simply done or at work: why, what follows, and what a person can do. */
-export function Standing({ task, now, onResolve, onAgain }: { task: TaskDetail; now: number; onResolve: () => void; onAgain: () => void }) {
+export function Standing({ task, now, onResolve, onRetry, onAgain }: Acts & { task: TaskDetail; now: number }) {
   if (isInterrupted(task)) {
     return (
       <div className="remark wait">
@@ -53,11 +60,17 @@ export function Standing({ task, now, onResolve, onAgain }: { task: TaskDetail; 
         {task.explanation && <p>{visible(task.explanation)}</p>}
         {task.remediationId && task.state === "failed" && <Repaired by={task.remediationId} />}
         <div className="line wrap">
+          {mayRetry(task) && (
+            <button type="button" className="btn dense" onClick={onRetry}>
+              <Icon name="retry" />
+              Try again…
+            </button>
+          )}
           <button type="button" className="btn dense" onClick={onResolve}>
             Resolve…
           </button>
-          <button type="button" className="btn dense" onClick={onAgain}>
-            Give it again…
+          <button type="button" className="btn plain dense" onClick={onAgain}>
+            Give it as a new one…
           </button>
         </div>
       </div>

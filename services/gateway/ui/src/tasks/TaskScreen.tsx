@@ -19,7 +19,7 @@ import { Standing } from "./Standing";
 import { Transcript } from "./Transcript";
 import { useActions } from "./actions";
 import { type TaskDetail, taskQuery } from "./queries";
-import { chipOf, isOver, mayResolve, stateWord } from "./words";
+import { chipOf, isOver, mayResolve, mayRetry, stateWord } from "./words";
 
 /** One task: what it was told, what it did, what came of it, and what can be done with it. */
 export function TaskScreen({ id }: { id: string }) {
@@ -74,6 +74,7 @@ function Shown({ task }: { task: TaskDetail }) {
   const isRunning = task.state === "running" || task.state === "cancelling";
   useCommands([
     isActive && { id: "cancel task", title: "Cancel the task", group: "Do", keys: "shift+escape", run: () => ask("cancel") },
+    mayRetry(task) && { id: "retry task", title: "Try the task once more", group: "Do", run: () => ask("retry") },
     mayResolve(task) && { id: "resolve task", title: "Resolve the task", group: "Do", run: () => ask("resolve") },
   ]);
   const facts = <Facts task={task} now={now} />;
@@ -103,8 +104,9 @@ function Shown({ task }: { task: TaskDetail }) {
           <Menu
             label="More of this task"
             items={[
+              ...(mayRetry(task) ? [{ label: "Try again…", icon: "retry" as const, onSelect: () => ask("retry") }] : []),
               ...(mayResolve(task) ? [{ label: "Resolve…", icon: "check" as const, onSelect: () => ask("resolve") }] : []),
-              { label: "Give it again…", icon: "retry", onSelect: again },
+              { label: "Give it as a new one…", icon: "plus", onSelect: again },
               ...(isActive ? [] : [{ label: "Delete…", icon: "trash" as const, danger: true, onSelect: () => ask("delete") }]),
             ]}
           >
@@ -125,7 +127,7 @@ function Shown({ task }: { task: TaskDetail }) {
               </details>
             )}
             <Transcript task={task} />
-            <Standing task={task} now={now} onResolve={() => ask("resolve")} onAgain={again} />
+            <Standing task={task} now={now} onResolve={() => ask("resolve")} onRetry={() => ask("retry")} onAgain={again} />
             {task.output && <Result task={task} />}
           </div>
         </div>

@@ -8,10 +8,8 @@ import { plural } from "../ui/words";
 import { Work } from "./Work";
 import { type TaskDetail, readOlder, transcriptQuery } from "./queries";
 import { attemptsOf, withoutEcho, withoutEnd, withoutOutput } from "./transcript";
+import { useFollowed } from "./useFollowed";
 import { isOver } from "./words";
-
-// Between the events that tell of a state, what an agent says is looked for so often while the page is in view.
-const EVERY_MS = 1_000;
 
 const RECORDS_KEPT = 256;
 
@@ -19,7 +17,8 @@ const RECORDS_KEPT = 256;
 export function Transcript({ task }: { task: TaskDetail }) {
   const [isLoading, setLoading] = useState(false);
   const isRunning = task.state === "running" || task.state === "cancelling";
-  const read = useQuery({ ...transcriptQuery(task.id), refetchInterval: isRunning ? EVERY_MS : false });
+  const read = useQuery(transcriptQuery(task.id));
+  useFollowed(task, read.data !== undefined);
   return (
     <Loading query={{ ...read, failureReason: read.data ? null : read.failureReason }} what="what it did">
       {({ records, previousCursor }) => {

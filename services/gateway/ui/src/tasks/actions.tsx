@@ -6,13 +6,14 @@ import type { TaskSummary } from "../contracts";
 import { Confirm } from "../ui/Dialog";
 import { attempt } from "../ui/attempt";
 import { say } from "../ui/toasts";
+import { ConfirmCancel } from "./ConfirmCancel";
 import { Resolve } from "./Resolve";
 import { setDraft } from "./draftStore";
 import { BLANK, NEW, putAll } from "./form";
 import { dropTask } from "./lists";
-import { type TaskDetail, cancelTask, taskQuery } from "./queries";
+import { type TaskDetail, cancelTask, retryTask, taskQuery } from "./queries";
 
-type Asked = "cancel" | "resolve" | "delete";
+type Asked = "cancel" | "resolve" | "retry" | "delete";
 
 /** What a person can do with a task; `dialog` asks first and stands wherever it is put. */
 export function useActions(task: TaskSummary | TaskDetail, onDeleted: () => void): { ask: (what: Asked) => void; again: () => void; dialog: ReactNode } {
@@ -30,12 +31,13 @@ export function useActions(task: TaskSummary | TaskDetail, onDeleted: () => void
     asked === "resolve" ? (
       <Resolve task={task} onClose={close} />
     ) : asked === "cancel" ? (
+      <ConfirmCancel isBegun={task.state !== "queued"} onConfirm={() => void attempt(cancelTask(task.id))} onClose={close} />
+    ) : asked === "retry" ? (
       <Confirm
-        title="Cancel this task?"
-        text={task.state === "queued" ? "It waits and is not begun any more." : "It is told to end. What it has changed by then stays as it is."}
-        action="Cancel the task"
-        dismiss="Let it go on"
-        onConfirm={() => void attempt(cancelTask(task.id))}
+        title="Try this task once more?"
+        text="It gets one more attempt, which is told what the earlier ones had begun, and to look before it repeats something."
+        action="Try again"
+        onConfirm={() => void attempt(retryTask(task.id))}
         onClose={close}
       />
     ) : asked === "delete" ? (

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { ORCHESTRATOR, agentsQuery } from "../agents/queries";
+import { ORCHESTRATOR, agentsQuery, takesWork } from "../agents/queries";
 import { modelsQuery, workspacesQuery } from "../app/queries";
 import { visible } from "../ui/visible";
 
@@ -52,7 +52,9 @@ export function WorkspacePicker(picker: Picker) {
 
 export function AgentPicker(picker: Picker) {
   const agents = useQuery(agentsQuery).data?.items ?? [];
-  const choices = agents.filter((agent) => agent.id !== ORCHESTRATOR).map(({ id, name }) => ({ value: id, label: name }));
+  // One that was chosen before stays in sight, though it may not be chosen any more.
+  const offered = agents.filter((agent) => agent.id !== ORCHESTRATOR && (takesWork(agent) || agent.id === picker.value));
+  const choices = offered.map(({ id, name }) => ({ value: id, label: name }));
   return <Picker {...picker} fallback="Orchestrator" choices={choices} />;
 }
 

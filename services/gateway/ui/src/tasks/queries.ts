@@ -3,7 +3,7 @@ import { ApiError, api, query, request } from "../api/client";
 import { client } from "../app/queries";
 import type { CreateTaskBody, TaskSummary, TaskView, TranscriptPage } from "../contracts";
 import { TASKS, noteTask } from "./lists";
-import { type Transcript, withNewer, withOlder } from "./transcript";
+import { type Transcript, type Written, goesOn, withNewer, withOlder } from "./transcript";
 
 /** The records are read apart, by what was written since. */
 export type TaskDetail = Omit<TaskView, "activity" | "previousCursor" | "revision">;
@@ -43,13 +43,24 @@ export const transcriptQuery = (id: string) =>
       }
       for (;;) {
         const page = await read(id, { after: known.revision }, signal);
-        known = withNewer(known, page);
+        // What was told or read of earlier records meanwhile is kept.
+        known = withNewer(withNewer(client.getQueryData<Transcript>(transcriptKey(id)) ?? known, known), page);
         if (page.records.length < SMALL_PAGE) return known;
       }
     },
     structuralSharing: false,
     staleTime: 0,
   });
+
+/** Records as a stream tells of them: those behind the revision `after`. */
+export type NewRecords = Written & { after: number };
+
+/** Put what was told to what is read; where some between them are missing, they are asked for. */
+export function noteRecords(id: string, news: NewRecords): void {
+  const known = client.getQueryData<Transcript>(transcriptKey(id));
+  if (known && goesOn(known, news.after)) client.setQueryData<Transcript>(transcriptKey(id), withNewer(known, news));
+  else void client.invalidateQueries({ queryKey: transcriptKey(id) });
+}
 
 export async function readOlder(id: string, before: number): Promise<void> {
   const page = await read(id, { before });
@@ -69,4 +80,5 @@ async function act(id: string, what: string, body?: unknown): Promise<void> {
 }
 
 export const cancelTask = (id: string) => act(id, "cancel");
+export const retryTask = (id: string) => act(id, "retry");
 export const resolveTask = (id: string, evidence: string) => act(id, "resolve", { evidence });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ActivityCall, ActivityRecord } from "../contracts";
-import { type Transcript, attemptsOf, newest, withNewer, withOlder, withoutEcho, withoutEnd, withoutOutput } from "./transcript";
+import { type Transcript, attemptsOf, goesOn, newest, withNewer, withOlder, withoutEcho, withoutEnd, withoutOutput } from "./transcript";
 
 function record(seq: number, fields: Partial<ActivityRecord> = {}): ActivityRecord {
   return { kind: "text", agentId: "lead", step: 1, text: "", finishReason: null, calls: [], seq, revision: seq, attempt: 1, at: "2026-05-01T10:00:00Z", ...fields };
@@ -84,6 +84,8 @@ describe("a transcript", () => {
     expect(after.records.map(({ seq, text }) => `${seq}${text}`)).toEqual(["1ab", "2", "3"]);
     expect([after.previousCursor, after.revision]).toEqual([1, 4]);
     expect(withNewer(after, { ...page, records: [record(1, { text: "old", revision: 1 })] }).records[0]?.text).toBe("ab");
+    // What is told behind what is known has a gap before it, and is read instead.
+    expect([goesOn(after, 3), goesOn(after, 4), goesOn(after, 5)]).toEqual([true, true, false]);
   });
 
   it("takes older records in front and never twice", () => {

@@ -29,8 +29,11 @@ export interface Transcript {
   revision: number;
 }
 
+/** Records, and how far the transcript was when they were read. */
+export type Written = Pick<TranscriptPage, "records" | "revision">;
+
 /** What was written since, over what was read: a record that grew keeps its place. */
-export function withNewer(known: Transcript, page: TranscriptPage): Transcript {
+export function withNewer(known: Transcript, page: Written): Transcript {
   if (page.records.length === 0) return { ...known, revision: Math.max(known.revision, page.revision) };
   const records = new Map(known.records.map((record) => [record.seq, record]));
   for (const record of page.records) {
@@ -42,6 +45,11 @@ export function withNewer(known: Transcript, page: TranscriptPage): Transcript {
     previousCursor: known.previousCursor,
     revision: Math.max(known.revision, page.revision),
   };
+}
+
+/** Whether what was told goes on where the known records end: else some between them are missing. */
+export function goesOn(known: Transcript, after: number): boolean {
+  return known.revision >= after;
 }
 
 export function withOlder(known: Transcript, page: TranscriptPage): Transcript {

@@ -71,6 +71,11 @@ export function mayResolve(task: Pick<TaskSummary, "state">): boolean {
   return ["failed", "cancelled", "dead-letter"].includes(task.state);
 }
 
+/** What a person can give one more attempt: it stays the same task, and knows what it had begun. */
+export function mayRetry(task: Pick<TaskSummary, "state">): boolean {
+  return task.state === "failed" || task.state === "dead-letter";
+}
+
 /** The cause and what was said of it; the same words are not said twice. */
 export function whyOf(task: Pick<TaskSummary, "lastErrorClass" | "lastError">): string {
   const cause = task.lastErrorClass === null ? "" : CAUSES[task.lastErrorClass];

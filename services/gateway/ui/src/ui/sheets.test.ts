@@ -11,7 +11,7 @@ test("no class is defined by two sheets", () => {
     const css = readFileSync(join(root, sheet), "utf-8").replace(/\/\*[\s\S]*?\*\/|\([^()]*\)/g, "");
     for (const [, selectors = ""] of css.matchAll(/([^{}@;]+)\{/g)) {
       for (const selector of selectors.split(",")) {
-        const plain = /^\.([\w-]+)(?::[\w-]+)*$/.exec(selector.trim())?.[1];
+        const plain = /^(?:[a-z]+)?\.([\w-]+)(?::[\w-]+)*$/.exec(selector.trim())?.[1];
         if (plain) definedIn.set(plain, (definedIn.get(plain) ?? new Set()).add(sheet));
       }
     }
