@@ -1,4 +1,4 @@
-"""Letters in runs: who is woken works as a specialist does, and what is written is read, told, counted and ended."""
+"""Letters in runs: who is woken works as a specialist does, and what is written is read, told and counted."""
 
 from __future__ import annotations
 
@@ -8,39 +8,14 @@ from typing import Any
 
 import pytest
 
-from libs.agent.tests.company import Company, company, specialist
+from libs.agent.tests.company import specialist
 from libs.agent.tests.looking import AnswerOf, change, look
-from popagent_agent.communication import CAME, NAME, NONE_CAN_COME, NOTHING
-from popagent_agent.letters import LARGEST_BODY_BYTES, NO_FINDINGS
+from libs.agent.tests.peers import ASK, BIG, PEERS, WAIT, peers, read_by, writes
+from popagent_agent.communication import CAME, NAME, NOTHING
 from popagent_agent.loop import AgentRun, first_request
-from popagent_agent.ports import LeaseLostError, ToolCall
+from popagent_agent.ports import ToolCall
 from popagent_agent.run_context import WorkspacePolicy
-from popagent_models.errors import ModelProviderError
-from popagent_models.events import Finished, TextDelta, Usage
-from popagent_models.profile import ModelProfile
-
-BIG = ModelProfile(32_768, 128, 2_000, 120.0)
-ASK = ("agent-scout", {"prompt": "Find it."})
-WAIT = (NAME, {"operation": "wait"})
-PEERS = (NAME, {"operation": "peers"})
-
-
-def writes(to: str, message: str) -> tuple[str, dict[str, Any]]:
-    return NAME, {"operation": "send", "to": to, "message": message}
-
-
-def peers(kit: Any, *replies: Any, model: ModelProfile = BIG, **options: Any) -> Company:
-    """A company whose agents are offered letters; the specialists are those that have a script."""
-    names = [name for name in options if name in {"scout", "smith"}]
-    agents = options.pop("agents", None) or [specialist(name, model=BIG) for name in names]
-    made = company(kit, *replies, agents=agents, **options)
-    made.turn.context = replace(made.turn.context, model=model)
-    return made
-
-
-def read_by(model: Any, number: int = -1) -> str:
-    """All that a model read in one of its steps."""
-    return "\n".join(str(message.get("content")) for message in model.requests[number].messages)
+from popagent_models.events import Finished, Usage
 
 
 async def test_a_specialist_asks_another_one_and_works_on_with_the_answer(kit: Any, answer_of: AnswerOf) -> None:
@@ -166,63 +141,6 @@ async def test_who_can_be_written_to_is_told_with_what_to_ask_them_for(kit: Any)
     assert "orchestrator (at work): \nsmith (idle): Ask smith." in read_by(made.models["scout"])
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({"operation": "send", "to": "stranger", "message": "Hi"}, "Nobody here is called 'stranger'"),
-        ({"operation": "send", "to": "orchestrator", "message": "Hi"}, "A letter to yourself is not sent."),
-        ({"operation": "send", "to": "smith"}, "An empty letter is not sent."),
-        ({"operation": "send", "message": "Hi"}, "Say it in `to`."),
-        ({"operation": "send", "to": "smith", "message": "x" * (LARGEST_BODY_BYTES + 1)}, "at most 8,000 bytes"),
-        ({"operation": "reply", "letterId": "letter-1", "message": "Hi"}, "No letter 'letter-1' was written to you."),
-        ({"operation": "send", "to": "smith", "message": "Hi", "sender": "scout"}, "sender: Extra inputs"),
-        ({"operation": "forge"}, "operation: Input should be"),
-    ],
-)
-async def test_what_cannot_be_sent_is_refused_in_words_and_wakes_nobody(
-    kit: Any, given: dict[str, Any], why: str
-) -> None:
-    made = peers(kit, kit.calls((NAME, given)), kit.says("ok"), scout=[], smith=[])
-
-    await made.run()
-
-    [told] = made.told
-    assert told.startswith("Error: ")
-    assert why in told
-    assert made.activity == {}
-
-
-@pytest.mark.parametrize(
-    ("script", "answer", "state"),
-    [
-        ([ModelProviderError("Down.")], "It failed.", "failed"),
-        ([TextDelta("Half"), ModelProviderError("Cut.", started=True)], "It failed.", "failed"),
-        ([ZeroDivisionError("inner detail")], "It failed.", "failed"),
-        ([Usage(1, 0), Finished("stop")], NO_FINDINGS, "completed"),
-    ],
-    ids=["fails", "breaks off", "defect", "blank"],
-)
-async def test_a_question_to_one_that_fails_or_says_nothing_is_answered_all_the_same(
-    kit: Any, answer_of: AnswerOf, script: Any, answer: str, state: str
-) -> None:
-    made = peers(kit, kit.calls(writes("smith", "Hm?")), kit.calls(WAIT), kit.says("ok"), smith=[script])
-
-    result = await made.run()
-
-    assert made.told[1] == f"letter-2 from smith, the answer to letter-1:\n{answer}"
-    assert (answer_of(result), result.finish_reason) == ("ok", "stop")
-    assert made.activity["call-0"]["state"] == state
-
-
-async def test_one_without_a_model_cannot_answer_and_says_so(kit: Any) -> None:
-    agents = [specialist("smith", route=None)]
-    made = peers(kit, kit.calls(writes("smith", "Hm?")), kit.says("ok"), agents=agents)
-
-    await made.run()
-
-    assert "letter-2 from smith, the answer to letter-1:\nIt failed." in read_by(made.turn.model)
-
-
 async def test_one_that_answers_in_mid_run_has_answered(kit: Any) -> None:
     reply = (NAME, {"operation": "reply", "letterId": "letter-1", "message": "Brass."})
     smith = [kit.calls(reply), kit.says("I told them.")]
@@ -232,18 +150,6 @@ async def test_one_that_answers_in_mid_run_has_answered(kit: Any) -> None:
 
     assert read_by(made.turn.model).count("from smith, the answer to letter-1:\nBrass.") == 1
     assert "orchestrator is at work and reads it before its next step." in read_by(made.models["smith"])
-
-
-async def test_two_who_wait_for_each_other_are_told_so_at_once(kit: Any) -> None:
-    both = kit.calls(ASK, ("agent-smith", {"prompt": "Make it."}))
-    script = [kit.calls(WAIT), kit.says("Nobody wrote.")]
-    made = peers(kit, both, kit.says("ok"), scout=script, smith=script)
-
-    async with asyncio.timeout(10):
-        await made.run()
-
-    assert made.told == ["Nobody wrote."] * 2
-    assert all(NONE_CAN_COME in read_by(model) for model in made.models.values())
 
 
 async def test_nobody_polls_for_ever_and_a_letter_makes_the_next_wait_a_new_one(kit: Any) -> None:
@@ -281,90 +187,6 @@ async def test_an_answer_is_cut_as_a_result_is(kit: Any) -> None:
     await made.run()
 
     assert made.told[1].endswith("a\n\nCut.")
-
-
-@pytest.mark.timeout(10)
-async def test_a_stopped_run_stops_who_was_woken_and_keeps_what_they_did(kit: Any) -> None:
-    never = asyncio.Event()
-    scout = [kit.calls(writes("smith", "Hm?")), kit.calls(WAIT), kit.says("x")]
-    made = peers(kit, kit.calls(ASK), kit.says("ok"), scout=scout, smith=[[TextDelta("So far"), never]])
-    running = asyncio.create_task(made.run())
-    await made.models["smith"].waiting.wait()
-
-    made.turn.stop.stop("stopped by the person")
-    result = await running
-
-    assert result.finish_reason == "stopped"
-    assert {data["state"] for data in made.activity.values()} == {"stopped"}
-    assert {thread.agent_id: thread.state for thread in made.threads.kept} == {"scout": "stopped", "smith": "stopped"}
-    assert made.models["smith"].closed == 1
-    assert made.turn.kinds[-1] == "abort"
-    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith(("woken", "delegation"))]
-
-
-@pytest.mark.timeout(10)
-async def test_a_run_that_waits_for_who_was_woken_can_be_stopped(kit: Any) -> None:
-    never = asyncio.Event()
-    made = peers(kit, kit.calls(writes("smith", "Hm?")), kit.says("I have asked."), smith=[[never]])
-    running = asyncio.create_task(made.run())
-    await made.models["smith"].waiting.wait()
-    while len(made.turn.model.requests) < 2:
-        await asyncio.sleep(0)
-
-    made.turn.stop.stop()
-    result = await running
-
-    assert (result.finish_reason, made.activity["call-0"]["state"]) == ("stopped", "stopped")
-
-
-@pytest.mark.timeout(10)
-async def test_a_run_that_fails_ends_who_was_woken(kit: Any) -> None:
-    never = asyncio.Event()
-    failing = [never, ModelProviderError("Down.")]
-    made = peers(kit, kit.calls(writes("smith", "Hm?")), failing, smith=[[TextDelta("So far"), never_ends()]])
-    running = asyncio.create_task(made.run())
-    await made.models["smith"].waiting.wait()
-
-    never.set()
-    result = await running
-
-    assert (result.finish_reason, made.activity["call-0"]["state"]) == ("error", "stopped")
-    assert made.models["smith"].closed == 1
-
-
-@pytest.mark.timeout(10)
-async def test_a_run_that_is_cut_off_takes_who_was_woken_with_it(kit: Any) -> None:
-    made = peers(kit, kit.calls(writes("smith", "Hm?")), [never_ends()], smith=[[TextDelta("So far"), never_ends()]])
-    running = asyncio.create_task(made.run())
-    await made.models["smith"].waiting.wait()
-    await made.turn.model.waiting.wait()
-
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-
-    assert made.models["smith"].closed == 1
-    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith(("woken", "delegation"))]
-
-
-@pytest.mark.timeout(10)
-async def test_one_that_takes_too_long_is_ended_and_answered_for(kit: Any) -> None:
-    smith = [[TextDelta("Hm"), never_ends()]]
-    made = peers(kit, kit.calls(writes("smith", "Hm?")), kit.calls(WAIT), kit.says("ok"), smith=smith, timeout_s=0.05)
-
-    await made.run()
-
-    assert made.told[1].endswith(":\nIt failed.")
-    assert made.activity["call-0"]["state"] == "failed"
-
-
-async def test_a_woken_run_of_a_lost_turn_says_and_keeps_nothing_more(kit: Any) -> None:
-    made = peers(kit, kit.calls(writes("smith", "Hm?")), kit.calls(WAIT), kit.says("ok"), smith=[kit.says("Yes.")])
-    made.threads.error = LeaseLostError("gone")
-
-    await made.run()
-
-    assert made.told[1] == NONE_CAN_COME
-    assert made.threads.kept == []
 
 
 @dataclass
@@ -468,7 +290,3 @@ async def test_many_letters_leave_room_for_the_rest_of_a_turn(kit: Any) -> None:
     told = read_by(made.turn.model)
     assert all(f"letter-{n} from smith" in told for n in (13, 14))
     assert "characters are missing" in told
-
-
-def never_ends() -> asyncio.Event:
-    return asyncio.Event()

@@ -221,6 +221,21 @@ async def test_a_long_result_is_cut_with_the_text_of_the_settings_and_holds_no_c
     assert "hunter" not in text
 
 
+@pytest.mark.parametrize("letter", ["a", "ä", "漢"])
+async def test_what_a_supervisor_cannot_read_of_a_result_is_cut_with_the_same_text_and_shown_as_it_is_read(
+    kit: Any, letter: str
+) -> None:
+    settings = {"delegation_result_characters": 12_000}
+    made = company(kit, kit.calls(ASK), kit.says("ok"), scout=[kit.says(letter * 5_000)], settings=settings)
+
+    result = await made.run()
+
+    [read] = made.told
+    assert read.endswith(f"{letter}\n\nCut.")
+    assert outputs(result) == [read]
+    assert 1_900 < len(read.encode()) <= 2_100  # 600 tokens
+
+
 async def test_a_specialist_has_its_own_rights_and_its_effects_are_written_down_apart(kit: Any) -> None:
     agents = [specialist("scout", workspace_access="read-write"), specialist("judge", workspace_access="read-only")]
     step = kit.calls(("agent-scout", {"prompt": "a"}), ("agent-judge", {"prompt": "b"}))

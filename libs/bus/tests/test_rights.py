@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from nats.js import api
 
 from popagent_bus import Bus
 from popagent_bus.live import Frame
+from popagent_bus.state import REFUSALS_KEPT
 from popagent_kit import json
 from popagent_kit.errors import ConfigurationError, UnavailableError
 from popagent_proto import matrix
@@ -133,6 +135,65 @@ async def test_a_trespass_is_refused_and_makes_the_trespasser_unready(
     await until(lambda: bool(bus.state.permission_errors), timeout_s=2)
 
     assert "permissions violation" in (bus.state.problem() or "").lower()
+
+
+def beyond(row: matrix.ServiceRow) -> dict[str, Trespass]:
+    """What the table grants `row` nowhere, by subject; a new service, stream or consumer is tried unasked."""
+    published: list[str] = []
+    heard: list[str] = []
+    for other in matrix.SERVICES:
+        if other is row:
+            continue
+        kinds = ["evt", "wake", "telemetry", "dlq", "live"]
+        kinds += [] if other.name in row.asks else ["cmd", "qry"]
+        published += [f"popagent.{other.name}.{kind}.tests-trespass.v1" for kind in kinds]
+        published.append(f"{other.inbox_prefix}.a.b")
+        kinds = ["cmd", "qry", "wake", "telemetry", "dlq"]
+        kinds += [] if row.watches else ["live", "evt"]
+        heard += [f"popagent.{other.name}.{kind}.>" for kind in kinds]
+        heard.append(f"{other.inbox_prefix}.>")
+    for stream in matrix.STREAMS:
+        calls = ["CREATE", "UPDATE", "DELETE", "PURGE", "MSG.GET", "MSG.DELETE"]
+        calls += [] if stream.name == matrix.EVENTS else ["INFO"]
+        published += [f"$JS.API.STREAM.{call}.{stream.name}" for call in calls]
+        published.append(f"$JS.API.CONSUMER.CREATE.{stream.name}.mine")
+        own = row.writes_live and stream.name == matrix.live_stream(row.name)
+        if not own and not (row.watches and (stream.name == matrix.EVENTS or stream.name.startswith("LIVE_"))):
+            published.append(f"$JS.API.DIRECT.GET.{stream.name}")
+    for consumer in matrix.CONSUMERS:
+        place = f"{consumer.stream}.{consumer.name}"
+        published += [f"$JS.API.CONSUMER.{call}.{place}" for call in ("DELETE", "DURABLE.CREATE")]
+        if consumer.owner != row.name:
+            published += [f"$JS.API.CONSUMER.{call}.{place}" for call in ("INFO", "MSG.NEXT")]
+            published.append(f"$JS.ACK.{place}.1.1.1.1.1")
+    if not row.blobs:
+        published += [f"$O.{matrix.BLOBS}.C.x", f"$O.{matrix.BLOBS}.M.x", f"$JS.API.DIRECT.GET.OBJ_{matrix.BLOBS}"]
+    return {subject: publish(subject) for subject in published} | {subject: subscribe(subject) for subject in heard}
+
+
+def batches(subjects: list[str], size: int) -> list[list[str]]:
+    return [subjects[at : at + size] for at in range(0, len(subjects), size)]
+
+
+def unseen(bus: Bus, refused: list[str]) -> list[str]:
+    return [subject for subject in refused if not any(subject in error for error in bus.state.refusals)]
+
+
+@pytest.mark.parametrize("row", matrix.SERVICES, ids=lambda row: row.name)
+async def test_what_the_table_does_not_grant_is_refused(connect_as: ConnectAs, row: matrix.ServiceRow) -> None:
+    tried = beyond(row)
+    bus = await connect_as(row.name)
+
+    for batch in batches(list(tried), REFUSALS_KEPT):
+        for subject in batch:
+            await tried[subject](bus)
+        await bus.flush()
+        refused = [f'"{subject}"'.lower() for subject in batch]
+        with contextlib.suppress(AssertionError):  # what is missing is told below
+            await until(lambda refused=refused: not unseen(bus, refused), timeout_s=5)
+        assert unseen(bus, refused) == []
+
+    assert len(tried) > 100
 
 
 async def test_nothing_that_a_service_does_by_right_is_refused(connect_as: ConnectAs) -> None:

@@ -38,7 +38,9 @@ class Delegates:
         told = delegate.activity
         if not delegate.begun and "agentId" in told:
             delegate.begun = True
-            self._screen.note(f"· {_name(told)} begins: {one_safe_line(str(told.get('task', '')), TASK_CHARACTERS)}")
+            asker = f", asked by {one_safe_line(str(told['askedBy']), NAME_CHARACTERS)}" if "askedBy" in told else ""
+            task = one_safe_line(str(told.get("task", "")), TASK_CHARACTERS)
+            self._screen.note(f"· {_name(told)} begins{asker}: {task}")
         if delegate.begun and not delegate.ended and told.get("state") in ENDS:
             delegate.ended = True
             self._screen.note(f"· {_name(told)} {_end(told)}")

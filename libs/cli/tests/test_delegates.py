@@ -57,6 +57,28 @@ ANSWER = [
 ]
 
 
+def test_who_was_woken_by_a_letter_has_its_lines_and_names_who_asked() -> None:
+    err = StringIO()
+    rendering = Rendering(Screen(StringIO(), err))
+    letter = {"operation": "send", "to": "reviewer", "message": "Is it right?"}
+    woken = {**BEGUN, "task": "Is it right?", "askedBy": "researcher"}
+    rendering.begin()
+    for chunk in [
+        c.start(message_id="a1"),
+        c.start_step(),
+        c.tool_input_available("1", "agentCommunication", letter),
+        c.tool_output_available("1", "letter-1: reviewer was woken by it."),
+        c.finish_step(),
+        told(woken),
+        told({"steps": 2}),
+        told(ENDED),
+        *ANSWER,
+    ]:
+        rendering.take(chunk)
+
+    assert err.getvalue().endswith(f"· Reviewer begins, asked by researcher: Is it right?\n{ENDS}")
+
+
 def test_a_specialist_has_a_line_when_it_begins_and_one_when_it_ends(peer: Peer, run: Run) -> None:
     peer.script.chunks = [*delegation(), *ANSWER]
 

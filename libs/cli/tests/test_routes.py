@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from popagent_cli.main import main
 from popagent_cli.routes import VERBS
 from popagent_gateway.api import make_api
 from popagent_gateway.streams.topics import TOPICS, parse_topics
+from popagent_kit import json
 from popagent_local.commands import local
 from popagent_uistream import chunks as c
 
@@ -125,17 +127,59 @@ def test_every_route_under_api_is_among_those_enumerated() -> None:
 
 @pytest.mark.parametrize(("route", "verb"), VERBS.items(), ids=[f"{m} {p}" for m, p in VERBS])
 def test_the_verb_of_a_route_really_asks_it(route: tuple[str, str], verb: str, peer: Peer, run: Run) -> None:
+    prepare(peer, verb)
+
+    result = run(*CALLS[verb])
+
+    assert verb in [asked.verb for asked in peer.asked if asked.method == route[0]]
+    assert verb in ENDLESS or result.exit_code == 0, result.output
+
+
+# What it prints is JSON already; what a workspace's own command prints.
+PRINTED_AS_IT_IS = {"openapi", "workspace prepare"}
+
+
+def leaves(group: click.Group, context: click.Context, *above: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command that does something, by its words."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from leaves(command, click.Context(command, parent=context, info_name=name), *above, name)
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield " ".join((*above, name)), command
+
+
+def test_every_command_that_asks_the_api_can_answer_in_json() -> None:
+    context = click.Context(main, info_name="popagent")
+    asking = [(name, command) for name, command in leaves(main, context) if name.split()[0] not in local.commands]
+
+    flags = {name: {flag for option in command.params for flag in option.opts} for name, command in asking}
+    without = [name for name, known in flags.items() if "--json" not in known]
+
+    assert set(without) == PRINTED_AS_IT_IS
+    assert len(asking) > 70
+
+
+@pytest.mark.parametrize("verb", sorted({*VERBS.values()} - PRINTED_AS_IT_IS))
+def test_a_verb_answers_in_json_alone_when_it_is_asked_to(verb: str, peer: Peer, run: Run) -> None:
+    prepare(peer, verb)
+
+    result = run(*CALLS[verb], "--json")
+
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert lines
+    assert verb in ENDLESS or (result.exit_code, len(lines)) == (0, 1), result.output
+
+
+def prepare(peer: Peer, verb: str) -> None:
+    """Have at hand what the calls above need to come to an end."""
     peer.script.chunks = [c.start(message_id="a"), c.start_step(), c.finish_step(), c.finish()]
     Path("notes").mkdir()
     Path("notes/SKILL.md").write_text("---\nname: notes\ndescription: Notes.\n---\nWrite them.\n")
     if verb in ENDLESS:
         # Once, then a refusal, which ends the command.
         peer.answers[verb] = lambda _: None if len(peer.asked) == 1 else ({"error": "no", "code": "x"}, 401)
-
-    result = run(*CALLS[verb])
-
-    assert verb in [asked.verb for asked in peer.asked if asked.method == route[0]]
-    assert verb in ENDLESS or result.exit_code == 0, result.output
 
 
 def test_events_are_followed_of_every_topic_unless_some_are_named(peer: Peer, run: Run) -> None:

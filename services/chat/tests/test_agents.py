@@ -105,14 +105,16 @@ async def test_the_seed_neither_overwrites_an_edited_profile_nor_brings_back_a_d
 async def test_guidance_that_comes_later_reaches_the_profiles_that_nobody_has_edited(
     door: Door, pool: Pool, dsn: str
 ) -> None:
-    later = (migrations_folder() / "chat" / "0020_specialists_look_first.sql").read_text(encoding="utf-8")
+    files = [migrations_folder() / "chat" / name for name in ("0020_specialists_look_first.sql", "0029_letters.sql")]
     seeded = {each.id: each.instructions for each in (await door.ask(ListAgents())).items if each.id != "orchistrator"}
     await edit(door, "reviewer", instructions="Mine.")
     await edit(door, "implementer", instructions="How you work:\n- Mine.")
 
-    await pool.execute(later)
+    for later in files:
+        await pool.execute(later.read_text(encoding="utf-8"))
 
     assert len([text for text in seeded.values() if "Never guess a path" in text or "Never guess what" in text]) == 6
+    assert len([text for text in seeded.values() if "agentCommunication" in text]) == 6
     assert (await agent(door, "reviewer")).instructions == "Mine."
     assert (await agent(door, "implementer")).instructions == "How you work:\n- Mine."
     assert (await agent(door, "researcher")).instructions == seeded["researcher"]

@@ -67,6 +67,7 @@ async def test_the_orchestrator_is_seeded_with_its_guidance_and_read_by_its_id(p
     assert (profile.revision, profile.model_override, profile.workspace_access) == (0, None, "read-write")
     assert profile.tools == ["read", "list", "grep", "stat", "edit", "write", "gitStatus", "gitDiff", *LAST]
     assert "agent-implementer" in profile.instructions
+    assert "agentCommunication" in profile.instructions
     assert "Blocks marked <context>" in profile.instructions
 
 
