@@ -72,6 +72,7 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
             "popagent_cli.docs:docs_list",
             "List the pages and folders of a workspace's documentation, or those below FOLDER.",
         ),
+        "docs-search": Entry("popagent_cli.docs_search:docs_search", "Find sections of pages, the best first."),
         "docs-show": Entry("popagent_cli.docs:docs_show", "Print a page, as it is or as it was."),
         "docs-create": Entry(
             "popagent_cli.docs:docs_create",

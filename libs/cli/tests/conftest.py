@@ -91,6 +91,7 @@ VIEWS = {
     "channel-read": "ChannelView",
     "docs-list": "DocsTree",
     "docs-list --deleted": "DeletedPages",
+    "docs-search": "DocHits",
     "docs-show": "PageView",
     "docs-show --version": "PageVersionView",
     "docs-create": "PageSummary",

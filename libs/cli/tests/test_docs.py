@@ -81,3 +81,20 @@ def test_the_workspace_is_the_default_one_unless_another_is_named(peer: Peer, ru
     run("docs-list", "--workspace", "W2")
 
     assert (plain, peer.asked[-1].path) == ("/api/workspaces/w1/docs", "/api/workspaces/w2/docs")
+
+
+def test_what_is_found_is_shown_with_where_it_stands(peer: Peer, run: Run) -> None:
+    snippet = [
+        {"text": "Wash\nthe ", "marked": False},
+        {"text": "heron", "marked": True},
+        {"text": " now", "marked": False},
+    ]
+    hit = {**view("DocHits")["items"][0], "path": "a.md", "heading": ["Birds", "Care"], "snippet": snippet}
+    peer.answers["docs-search"] = {"items": [hit], "nextCursor": None, "corrected": ["herno → heron"]}
+
+    said = run("docs-search", "the", "herno", "--limit", "3").output
+
+    assert "a.md › Birds › Care" in said
+    assert "  Wash the heron now\n" in said
+    assert "herno → heron" in said
+    assert peer.asked[-1].query == {"q": "the herno", "limit": "3"}

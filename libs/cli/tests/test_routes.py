@@ -84,6 +84,7 @@ CALLS: dict[str, list[str]] = {
     "channel-read": ["channel-read"],
     "docs-list": ["docs-list", "guide"],
     "docs-list --deleted": ["docs-list", "--deleted"],
+    "docs-search": ["docs-search", "heron"],
     "docs-show": ["docs-show", "guide/a.md"],
     "docs-show --version": ["docs-show", "guide/a.md", "--version", "1"],
     "docs-create": ["docs-create", "guide/a.md"],

@@ -13,6 +13,8 @@ from popagent_proto.base import Command, Event, ListView, Moment, Query, Text, V
 LONGEST_PAGE: Final = 1_000_000
 # What is longer than a path may be is refused in words, by the rule that it breaks.
 LONGEST_GIVEN_PATH: Final = 20_000
+# Seconds. A page is found by its words once it is stored; a million characters take a moment on a busy machine.
+INDEXED_WITHIN_S: Final = 20.0
 # Of each page; older texts are dropped.
 KEPT_VERSIONS: Final = 100
 # Deleted pages can be brought back for so many days.
@@ -39,7 +41,7 @@ class PageSummary(View):
     id: Id
     workspace_id: Id
     path: str
-    title: str = Field(description="Of the front matter, else the first heading, else the name of the file.")
+    title: str = Field(description="Of the front matter, else the first heading of the first level, else the name.")
     revision: str = Field(description="SHA-256 of the text.")
     version: int = Field(ge=0, description="Rises with every change, a move included.")
     characters: int
@@ -158,6 +160,7 @@ class CreatePage(Command[PageSummary]):
     """
 
     subject: ClassVar = "popagent.docs-indexer.cmd.pages-create.v1"
+    answer_within_s: ClassVar = INDEXED_WITHIN_S
 
     command_id: Id
     workspace_id: Id
@@ -171,6 +174,7 @@ class WritePage(Command[PageSummary]):
     """
 
     subject: ClassVar = "popagent.docs-indexer.cmd.pages-write.v1"
+    answer_within_s: ClassVar = INDEXED_WITHIN_S
 
     workspace_id: Id
     page: WritePageBody
@@ -211,6 +215,7 @@ class RestorePage(Command[PageSummary]):
     """Make a text of the history the page's text again, and the page itself when it was deleted."""
 
     subject: ClassVar = "popagent.docs-indexer.cmd.pages-restore.v1"
+    answer_within_s: ClassVar = INDEXED_WITHIN_S
 
     workspace_id: Id
     page_id: Id

@@ -8,10 +8,12 @@ from popagent_bus import Handlers
 from popagent_docs_indexer.deps import DocsDeps
 from popagent_docs_indexer.pages import handlers as pages
 from popagent_docs_indexer.pages import history
+from popagent_docs_indexer.search import handlers as search
+from popagent_docs_indexer.search import keeping
 from popagent_docs_indexer.tree import handlers as tree
 from popagent_host import Service, ServiceDefinition, ServiceSettings, run
 
-SLICES: Final = (pages, history, tree)
+SLICES: Final = (pages, history, tree, search)
 
 
 async def build(service: Service[ServiceSettings]) -> None:
@@ -22,6 +24,8 @@ async def build(service: Service[ServiceSettings]) -> None:
         await history.drop_deleted(service.pool)
 
     service.pulse.every(history.PRUNE_PERIOD_S, "deleted pages", drop_deleted)
+    service.pulse.every(keeping.KEEP_UP_EVERY_S, "pages of older rules", lambda: keeping.keep_up(deps))
+    service.pulse.every(keeping.FORGET_EVERY_S, "words that stand nowhere", lambda: keeping.forget_words(deps))
     service.serve(all_handlers(), deps)
 
 

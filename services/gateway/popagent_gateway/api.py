@@ -49,6 +49,7 @@ ROUTERS: Final = (
     schedules.router,
     channels.router,
     docs.router,
+    docs.search,
     models.router,
     settings.router,
     events.router,

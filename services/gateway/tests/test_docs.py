@@ -9,7 +9,7 @@ import pytest
 
 from popagent_kit.clock import now
 from popagent_kit.errors import InvalidInputError, RevisionConflictError
-from popagent_proto.docs_indexer import pages, tree
+from popagent_proto.docs_indexer import pages, search, tree
 
 from .conftest import Owner
 
@@ -134,3 +134,22 @@ async def test_a_page_of_a_million_characters_written_as_escapes_is_taken(
 
     assert answer.status_code == 201
     assert docs_indexer.last().page.body == "🏹" * 1_000_000
+
+
+async def test_a_search_is_passed_on_whole_whatever_is_asked(http: httpx2.AsyncClient, docs_indexer: Owner) -> None:
+    part = search.SnippetPart(text="x", marked=True)
+    hit = search.DocHit(
+        workspace_id="w1", page_id="p1", path="a.md", title="A", heading=["A"], anchor="a", snippet=[part], score=1.5
+    )
+    docs_indexer.answer(search.SearchDocs, search.DocHits(items=[hit], corrected=["x → y"]))
+
+    odd = "'; drop table pages; -- & | ! %"
+    answer = await http.get("/api/docs/search", params={"q": odd, "workspaceId": "w1", "folder": "a", "limit": 5})
+    asked = docs_indexer.last()
+    bad = [
+        await http.get(f"/api/docs/search?{query}") for query in ("", "q=x&limit=51", "q=x&workspaceId=a.b", "q=x&k=1")
+    ]
+
+    assert (asked.q, asked.workspace_id, asked.folder, asked.limit) == (odd, "w1", "a", 5)
+    assert answer.json() == {"items": [hit.wire()], "nextCursor": None, "corrected": ["x → y"]}
+    assert [each.status_code for each in bad] == [422] * 4

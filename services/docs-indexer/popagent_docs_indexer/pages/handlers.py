@@ -9,7 +9,7 @@ from popagent_docs_indexer.deps import DocsDeps
 from popagent_docs_indexer.library import adding, changing, claim
 from popagent_docs_indexer.pages import store
 from popagent_docs_indexer.paths import page_path
-from popagent_docs_indexer.titles import title_of
+from popagent_docs_indexer.search.index import drop_index, index_of_page, put_index
 from popagent_kit.errors import KeyUsedError, RevisionConflictError
 from popagent_proto.docs_indexer.pages import (
     KEPT_VERSIONS,
@@ -56,7 +56,7 @@ async def get_page(deps: DocsDeps, query: GetPage) -> PageView:
 async def create_page(deps: DocsDeps, command: CreatePage) -> PageSummary:
     """Store it where nothing is."""
     path, body = page_path(command.page.path), command.page.body
-    revision = revision_of(body)
+    revision, index = revision_of(body), await index_of_page(body, path)
     async with adding(deps, command.workspace_id) as (conn, _):
         known = await store.STORED.first(conn, command.command_id)
         if known is not None:
@@ -64,10 +64,10 @@ async def create_page(deps: DocsDeps, command: CreatePage) -> PageSummary:
                 raise KeyUsedError
             return known.summary()
         await claim(conn, command.workspace_id, path)
-        title = title_of(body, path)
         page = await store.INSERT.one(
-            conn, command.command_id, command.workspace_id, path.text, path.key, title, body, revision
+            conn, command.command_id, command.workspace_id, path.text, path.key, index.title, body, revision
         )
+        await put_index(conn, command.workspace_id, page.id, index)
         await deps.outbox.add(conn, changed(page, "created"))
     return page
 
@@ -76,7 +76,7 @@ async def create_page(deps: DocsDeps, command: CreatePage) -> PageSummary:
 async def write_page(deps: DocsDeps, command: WritePage) -> PageSummary:
     """Replace the text that was read, and keep it in the history."""
     path, body = page_path(command.page.path), command.page.body
-    revision = revision_of(body)
+    revision, index = revision_of(body), await index_of_page(body, path)
     async with changing(deps, command.workspace_id) as (conn, _):
         stored = await store.GET.first(conn, command.workspace_id, path.text)
         if stored is None:
@@ -86,7 +86,8 @@ async def write_page(deps: DocsDeps, command: WritePage) -> PageSummary:
         if stored.revision != command.page.revision:
             raise RevisionConflictError(extra={"page": stored.wire()})
         await store.KEEP_VERSION.run(conn, stored.id)
-        page = await store.WRITE.one(conn, stored.id, body, revision, title_of(body, path))
+        page = await store.WRITE.one(conn, stored.id, body, revision, index.title)
+        await put_index(conn, command.workspace_id, page.id, index)
         await store.DROP_OLD_VERSIONS.run(conn, stored.id, KEPT_VERSIONS - 1)
         await deps.outbox.add(conn, changed(page, "written"))
     return page
@@ -103,6 +104,7 @@ async def delete_page(deps: DocsDeps, command: DeletePage) -> PageDeletedView:
         if stored.revision != command.revision:
             raise RevisionConflictError(extra={"page": stored.wire()})
         await store.DELETE.run(conn, stored.id)
+        await drop_index(conn, command.workspace_id, stored.id)
         event = DocsPageDeleted(
             aggregate_id=stored.id,
             version=stored.version + 1,

@@ -14,7 +14,7 @@ from popagent_docs_indexer.pages import store
 from popagent_docs_indexer.pages.handlers import changed
 from popagent_docs_indexer.pages.store import StoredPage
 from popagent_docs_indexer.paths import page_path
-from popagent_docs_indexer.titles import title_of
+from popagent_docs_indexer.search.index import index_of_page, put_index
 from popagent_kit import cursors
 from popagent_kit.cursors import UnknownCursorError
 from popagent_kit.errors import NotFoundError, RevisionConflictError
@@ -86,13 +86,17 @@ async def restore_page(deps: DocsDeps, command: RestorePage) -> PageSummary:
 
 async def _restored(conn: Connection, stored: StoredPage, version: PageVersionView) -> PageSummary:
     page, path = stored.summary(), page_path(stored.path)
+    if stored.deleted_at is None and version.revision == stored.revision:
+        return page
+    index = await index_of_page(version.body, path)
     if stored.deleted_at is not None:
         await claim(conn, stored.workspace_id, path)
         page = await store.UNDELETE.one(conn, stored.id)
     if version.revision != stored.revision:
         await store.KEEP_VERSION.run(conn, stored.id)
-        page = await store.WRITE.one(conn, stored.id, version.body, version.revision, title_of(version.body, path))
+        page = await store.WRITE.one(conn, stored.id, version.body, version.revision, index.title)
         await store.DROP_OLD_VERSIONS.run(conn, stored.id, KEPT_VERSIONS - 1)
+    await put_index(conn, stored.workspace_id, stored.id, index)
     return page
 
 

@@ -71,6 +71,7 @@ MOVE: Final = Query(
     returning {SUMMARY}
     """,
 )
+SET_TITLE: Final = Query(None, "update pages set title = $2 where id = $1 and title <> $2")
 DELETE: Final = Query(
     None,
     "update pages set deleted_at = clock_timestamp(), version = version + 1 where id = $1 and deleted_at is null",

@@ -12,7 +12,7 @@ from popagent_docs_indexer.library import adding, changing, claim
 from popagent_docs_indexer.pages import store as pages
 from popagent_docs_indexer.pages.handlers import changed
 from popagent_docs_indexer.paths import DEEPEST, LONGEST_PATH, DocPath, folder_path, is_markdown, page_path
-from popagent_docs_indexer.titles import title_of
+from popagent_docs_indexer.search.index import drop_index_below, index_of_page, put_index
 from popagent_docs_indexer.tree import store
 from popagent_kit.errors import InvalidInputError, RevisionConflictError
 from popagent_proto.common import OpenedView, ReferencesView
@@ -104,7 +104,10 @@ async def _move_page(deps: DocsDeps, conn: Connection, page: PageSummary, comman
         return MovedView(kind="page", path=page.path, pages=0)
     await claim(conn, command.workspace_id, target, field="to", own=page.path)
     stored = await pages.STORED.one(conn, page.id)
-    moved = await pages.MOVE.one(conn, page.id, target.text, target.key, title_of(stored.body, target))
+    index = await index_of_page(stored.body, target)
+    moved = await pages.MOVE.one(conn, page.id, target.text, target.key, index.title)
+    if moved.title != page.title:
+        await put_index(conn, command.workspace_id, page.id, index)
     await deps.outbox.add(conn, changed(moved, "moved", page.path))
     return MovedView(kind="page", path=moved.path, pages=1)
 
@@ -138,6 +141,7 @@ async def delete_folder(deps: DocsDeps, command: DeleteFolder) -> FolderDeletedV
         content = await store.CONTENT.one(conn, workspace_id, path.text)
         if content.pages + content.folders > 0 and content.revision != command.revision:
             raise FolderInUseError(extra=vars(content))
+        await drop_index_below(conn, workspace_id, path.text)
         await store.DELETE_PAGES.run(conn, workspace_id, path.text)
         await store.DELETE_FOLDERS.run(conn, workspace_id, path.text)
         await deps.outbox.add(conn, _event(workspace_id, version, "deleted", path.text))

@@ -32,6 +32,7 @@ from popagent_proto.docs_indexer.pages import (
     WritePage,
     WritePageBody,
 )
+from popagent_proto.docs_indexer.search import DocHits, SearchDocs
 from popagent_proto.docs_indexer.tree import (
     DeleteFolder,
     DocsTree,
@@ -45,6 +46,7 @@ from popagent_proto.docs_indexer.tree import (
 )
 
 router = APIRouter(prefix="/api/workspaces/{id}/docs", tags=["docs"], route_class=JsonRoute)
+search = APIRouter(prefix="/api/docs/search", tags=["docs"], route_class=JsonRoute)
 
 # As PathId.
 PageId: TypeAlias = Annotated[Id, Path(alias="pageId")]
@@ -136,3 +138,9 @@ async def get_version(bus: Bus, id: PathId, page_id: PageId, version: Version) -
 async def restore_page(bus: Bus, id: PathId, page_id: PageId, body: RestoreBody) -> PageSummary:  # noqa: A002
     """Make an old text the newest one, and bring back a page that was deleted."""
     return await bus.ask(RestorePage(workspace_id=id, page_id=page_id, asked=body))
+
+
+@search.get("")
+async def search_docs(bus: Bus, query: Annotated[SearchDocs, Query()]) -> DocHits:
+    """Search the documentation of one workspace, or of all of them: sections, the best first."""
+    return await bus.ask(query)

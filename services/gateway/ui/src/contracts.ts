@@ -538,6 +538,31 @@ export interface DetectedServers {
   items: Array<DetectedServer>;
 }
 
+/** A section that was found. */
+export interface DocHit {
+  workspaceId: string;
+  pageId: string;
+  path: string;
+  title: string;
+  /** The heading and those above it; none above the first one of a page. */
+  heading: Array<string>;
+  /** Of the heading, as a link to the page ends in it; empty above the first one. */
+  anchor: string;
+  snippet: Array<SnippetPart>;
+  /** Comparable within one answer alone. */
+  score: number;
+  /** What it was found by. */
+  matched: "words";
+}
+
+/** The best first; of several words those are found best that have the rarest of them. */
+export interface DocHits {
+  nextCursor: string | null;
+  items: Array<DocHit>;
+  /** Words that stand nowhere and were taken for others, as “woord → word”. */
+  corrected: Array<string>;
+}
+
 /** A page was made, written, moved by itself or brought back. */
 export interface DocsPageChanged {
   /** Also the Nats-Msg-Id. */
@@ -959,7 +984,7 @@ export interface PageSummary {
   id: string;
   workspaceId: string;
   path: string;
-  /** Of the front matter, else the first heading, else the name of the file. */
+  /** Of the front matter, else the first heading of the first level, else the name. */
   title: string;
   /** SHA-256 of the text. */
   revision: string;
@@ -1000,7 +1025,7 @@ export interface PageView {
   id: string;
   workspaceId: string;
   path: string;
-  /** Of the front matter, else the first heading, else the name of the file. */
+  /** Of the front matter, else the first heading of the first level, else the name. */
   title: string;
   /** SHA-256 of the text. */
   revision: string;
@@ -1474,6 +1499,12 @@ export interface SkillView {
   revision: number;
   createdAt: string;
   updatedAt: string;
+}
+
+/** A piece of a text, one after another; what was searched for is marked. */
+export interface SnippetPart {
+  text: string;
+  marked: boolean;
 }
 
 /** One span; `parent_id` null marks the root. Texts were redacted before they were stored. */
