@@ -88,6 +88,13 @@ SECTIONS: Final[dict[str, dict[str, Entry]]] = {
             "popagent_cli.docs:docs_delete",
             "Delete a page, or a folder with all that is in it; pages can be brought back for thirty days.",
         ),
+        "docs-import": Entry(
+            "popagent_cli.docs_files:docs_import", "Import the Markdown files of a folder, a zip or one file."
+        ),
+        "docs-export": Entry(
+            "popagent_cli.docs_files:docs_export",
+            "Write the pages of a workspace into a new folder, or into a file that ends in .zip.",
+        ),
         "docs-history": Entry(
             "popagent_cli.docs:docs_history", "List the texts that a page has and had, the newest first."
         ),

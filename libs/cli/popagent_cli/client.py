@@ -65,6 +65,13 @@ class Client:
             response = self._http.request(method, path, json=body, params=given(params) if params else None)
         return self._accepted(response)
 
+    def upload(self, path: str, content: bytes, media_type: str, params: dict[str, Any]) -> Any:
+        """Send a file, and return the JSON of the answer; raises as `send` does."""
+        headers = {"content-type": media_type}
+        with self._plainly():
+            response = self._http.post(path, content=content, headers=headers, params=given(params))
+        return self._accepted(response)
+
     def answer(self, path: str) -> tuple[int, Any]:
         """Return status and JSON of a GET whose body is worth reading also with 503.
 

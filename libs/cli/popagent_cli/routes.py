@@ -36,6 +36,8 @@ VERBS: Final[dict[tuple[str, str], str]] = {
     ("GET", "/api/workspaces/{id}/docs/pages/{pageId}/history"): "docs-history",
     ("GET", "/api/workspaces/{id}/docs/pages/{pageId}/history/{version}"): "docs-show --version",
     ("POST", "/api/workspaces/{id}/docs/pages/{pageId}/restore"): "docs-restore",
+    ("POST", "/api/workspaces/{id}/docs/import"): "docs-import",
+    ("GET", "/api/workspaces/{id}/docs/export"): "docs-export",
     ("GET", "/api/docs/search"): "docs-search",
     ("GET", "/api/jobs"): "jobs",
     ("GET", "/api/jobs/{id}"): "job-show",

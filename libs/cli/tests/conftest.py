@@ -92,6 +92,7 @@ VIEWS = {
     "docs-list": "DocsTree",
     "docs-list --deleted": "DeletedPages",
     "docs-search": "DocHits",
+    "docs-import": "JobView",
     "docs-show": "PageView",
     "docs-show --version": "PageVersionView",
     "docs-create": "PageSummary",
@@ -229,7 +230,7 @@ class Peer:
             verb_of(request.method, request.url.path),
             dict(request.query_params),
             dict(request.headers),
-            json.loads(body) if body else None,
+            json.loads(body) if body.startswith((b"{", b"[")) else body or None,
         )
         self.asked.append(asked)
         await self._answer(asked)(scope, receive, send)

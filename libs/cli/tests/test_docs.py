@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 from typing import Any
+
+from starlette.responses import Response
 
 from .conftest import Asked, Peer, Run, view
 
@@ -98,3 +102,45 @@ def test_what_is_found_is_shown_with_where_it_stands(peer: Peer, run: Run) -> No
     assert "  Wash the heron now\n" in said
     assert "herno → heron" in said
     assert peer.asked[-1].query == {"q": "the herno", "limit": "3"}
+
+
+def test_a_folder_is_sent_as_a_zip_of_its_pages_alone(peer: Peer, run: Run, home: Path) -> None:
+    for name in ("notes/a.md", "notes/sub/b.MD", "notes/c.txt", "notes/.git/d.md"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(name)
+    Path("notes/link.md").symlink_to("/etc/passwd")
+    result = {"created": 2, "updated": 0, "unchanged": 1, "notes": [{"path": "x.md", "reason": "It is archived."}]}
+    peer.answers["docs-import"] = view("JobView", state="completed", result=result)
+
+    said = run("docs-import", "notes", "--into", "guide")
+    asked = peer.asked[-1]
+    with zipfile.ZipFile(io.BytesIO(asked.body)) as archive:
+        names = archive.namelist()
+    run("docs-import", "notes/a.md", "--source", "mine")
+    file = peer.asked[-1]
+
+    assert names == ["a.md", "sub/b.MD"]
+    assert asked.headers["content-type"] == "application/zip"
+    assert asked.query == {"name": "notes.zip", "source": "notes", "into": "guide"}
+    assert "2 new, 1 unchanged" in said.output
+    assert "x.md: It is archived." in said.output
+    assert (file.body, file.headers["content-type"], file.query["source"]) == (b"notes/a.md", "text/markdown", "mine")
+    assert run("docs-import", "missing").exit_code == 1
+
+
+def test_an_export_is_written_into_a_new_place_only(peer: Peer, run: Run, home: Path) -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("a/", "")
+        archive.writestr("a/b.md", "# B")
+    peer.answers["docs-export"] = lambda _: Response(content.getvalue(), media_type="application/zip")
+
+    folder = run("docs-export", "out/docs", "--folder", "a")
+    zipped = run("docs-export", "docs.zip")
+    again = [run("docs-export", place) for place in ("out/docs", "docs.zip")]
+
+    assert Path("out/docs/a/b.md").read_text() == "# B"
+    assert Path("docs.zip").read_bytes() == content.getvalue()
+    assert "1 pages are written to out/docs" in folder.output
+    assert zipped.exit_code == 0
+    assert [each.exit_code for each in again] == [1, 1]

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import pytest
 from fastapi.routing import APIRoute
+from starlette.responses import Response
 
 from popagent_cli.catalogue import COMMANDS
 from popagent_cli.main import main
@@ -18,6 +19,7 @@ from popagent_uistream import chunks as c
 
 from .conftest import Peer, Run
 
+EMPTY_ZIP = b"PK\x05\x06" + bytes(18)
 TRACE = "0" * 31 + "1"
 ENDLESS = ("events", "channel-tail --follow")
 # How each verb is called so that it reaches its route.
@@ -85,6 +87,8 @@ CALLS: dict[str, list[str]] = {
     "docs-list": ["docs-list", "guide"],
     "docs-list --deleted": ["docs-list", "--deleted"],
     "docs-search": ["docs-search", "heron"],
+    "docs-import": ["docs-import", "notes", "--no-wait"],
+    "docs-export": ["docs-export", "exported"],
     "docs-show": ["docs-show", "guide/a.md"],
     "docs-show --version": ["docs-show", "guide/a.md", "--version", "1"],
     "docs-create": ["docs-create", "guide/a.md"],
@@ -178,6 +182,7 @@ def prepare(peer: Peer, verb: str) -> None:
     peer.script.chunks = [c.start(message_id="a"), c.start_step(), c.finish_step(), c.finish()]
     Path("notes").mkdir()
     Path("notes/SKILL.md").write_text("---\nname: notes\ndescription: Notes.\n---\nWrite them.\n")
+    peer.answers["docs-export"] = Response(EMPTY_ZIP, media_type="application/zip")
     if verb in ENDLESS:
         # Once, then a refusal, which ends the command.
         peer.answers[verb] = lambda _: None if len(peer.asked) == 1 else ({"error": "no", "code": "x"}, 401)

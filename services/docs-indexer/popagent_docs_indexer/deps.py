@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from popagent_bus import Bus
 from popagent_db.pool import Pool
+from popagent_rows.jobs import Jobs
 from popagent_rows.outbox import Outbox
 
 
@@ -16,3 +17,4 @@ class DocsDeps:
     pool: Pool
     outbox: Outbox
     bus: Bus
+    jobs: Jobs

@@ -146,7 +146,8 @@ async def claim(
         if asked.key == path.key or there.page_id is not None or there.path != asked.text:
             raise _taken(there, asked, field)
     missing = [each for each in above if each.key not in {there.key for there in found}]
-    await ADD_FOLDERS.run(conn, workspace_id, [each.text for each in missing], [each.key for each in missing])
+    if missing:
+        await ADD_FOLDERS.run(conn, workspace_id, [each.text for each in missing], [each.key for each in missing])
 
 
 def _taken(there: Found, asked: DocPath, field: str) -> PathTakenError:

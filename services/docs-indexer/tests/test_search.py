@@ -16,6 +16,8 @@ from popagent_docs_indexer.search.keeping import forget_words, keep_up
 from popagent_kit.errors import AppError, InvalidInputError
 from popagent_proto.docs_indexer.pages import RestoreBody, RestorePage
 from popagent_proto.docs_indexer.search import DocHit, DocHits, SearchDocs
+from popagent_rows.jobs import Jobs
+from popagent_rows.leased import Holder
 from popagent_rows.outbox import Outbox
 
 from .running import Docs
@@ -214,7 +216,8 @@ async def test_pages_of_older_rules_are_indexed_again_and_words_that_stand_nowhe
     await docs.pool.execute(
         "insert into vocabulary select number, 'dodo' from libraries where workspace_id = $1", docs.workspace
     )
-    deps = DocsDeps(docs.pool, Outbox(docs.pool, docs.bus.publish), docs.bus)
+    jobs = Jobs("docs-indexer", docs.pool, Holder.of_this_process())
+    deps = DocsDeps(docs.pool, Outbox(docs.pool, docs.bus.publish), docs.bus, jobs)
 
     assert await keep_up(deps) == 1
     await forget_words(deps)

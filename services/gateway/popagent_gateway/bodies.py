@@ -37,6 +37,13 @@ LARGE_BODIES: Final = (
     (re.compile(r"/api/chat"), CHAT_BODY_BYTES),
     (re.compile(r"/api/workspaces/[^/]+/docs/page"), PAGE_BODY_BYTES),
 )
+# A file, handed on while it comes; by its route, how many bytes and of which kinds.
+UPLOAD: Final = re.compile(r"/api/workspaces/[^/]+/docs/import")
+UPLOAD_BYTES: Final = 64 * 1024 * 1024
+UPLOAD_TYPES: Final = re.compile(
+    rb"\A(?:application/zip|text/markdown)\s*(?:;\s*charset\s*=\s*\"?utf-8\"?\s*)?\Z", re.I
+)
+UPLOAD_S: Final = 600.0
 # Seconds for a whole body: 8 MiB over a line of 1 Mbit/s.
 BODY_S: Final = 75.0
 # Of which only one can be meant.
@@ -67,6 +74,10 @@ class Bodies:
             if b"%00" in scope["query_string"] or b"\x00" in scope["query_string"]:
                 raise InvalidInputError("The query must not contain the NUL character.", field="query")
             _check_encoding(scope)
+            if scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"]):
+                _check_upload(scope)
+                await self.app(scope, bounded(receive), send)
+                return
             body = await read_body(scope, receive, _limit(scope))
         except AppError as error:
             await refuse(error, scope, receive, send)
@@ -86,6 +97,40 @@ class Bodies:
             return pending.pop() if pending else await receive()
 
         await self.app(scope, replay, send)
+
+
+def bounded(receive: Receive) -> Receive:
+    """Return what gives the body piece by piece, until it is too large or takes too long."""
+    left, give_up_at = UPLOAD_BYTES, asyncio.get_running_loop().time() + UPLOAD_S
+
+    async def piece() -> Message:
+        nonlocal left
+        try:
+            async with asyncio.timeout_at(give_up_at):
+                message = await receive()
+        except TimeoutError as error:
+            raise RequestTimeoutError from error
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise _upload_too_large()
+        return message
+
+    return piece
+
+
+def _check_upload(scope: Scope) -> None:
+    types = header_values(scope, b"content-type")
+    if len(types) != 1 or not UPLOAD_TYPES.match(types[0].strip()):
+        raise UnsupportedMediaTypeError("Send a zip (application/zip) or a Markdown file (text/markdown).")
+    announced = header_values(scope, b"content-length")
+    if any(not value.isdigit() for value in announced):
+        raise MalformedJsonError("The header content-length is not a number.")
+    if any(int(value) > UPLOAD_BYTES for value in announced):
+        raise _upload_too_large()
+
+
+def _upload_too_large() -> TooLargeError:
+    return TooLargeError(f"The file is larger than {UPLOAD_BYTES:,} bytes, the most that can be imported at once.")
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:

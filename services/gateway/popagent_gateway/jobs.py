@@ -8,12 +8,16 @@ from popagent_bus import Bus
 from popagent_gateway.errors import JsonResponse
 from popagent_proto.chat.jobs import GetChatJob, ListChatJobs
 from popagent_proto.common import JobList, JobNotFoundError, JobQuery, JobsQuery, JobView
+from popagent_proto.docs_indexer.imports import GetDocsJob, ListDocsJobs
 
 ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
     202: {"model": JobView, "description": "It takes longer; `GET /api/jobs/{id}` says how far it is."}
 }
 # Every service with jobs has both.
-OWNERS: Final[dict[str, tuple[type[JobQuery], type[JobsQuery]]]] = {"chat": (GetChatJob, ListChatJobs)}
+OWNERS: Final[dict[str, tuple[type[JobQuery], type[JobsQuery]]]] = {
+    "chat": (GetChatJob, ListChatJobs),
+    "docs-indexer": (GetDocsJob, ListDocsJobs),
+}
 
 
 def accepted(job: JobView) -> JsonResponse:

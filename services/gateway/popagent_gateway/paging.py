@@ -10,6 +10,7 @@ from popagent_kit.ids import Id
 from popagent_proto.base import Text, Wire
 from popagent_proto.chat.channels import MOST_MESSAGES
 from popagent_proto.chat.sessions import SearchText
+from popagent_proto.docs_indexer.imports import FileName, SourceName
 from popagent_proto.docs_indexer.pages import PathText
 from popagent_proto.docs_indexer.tree import MOST_LISTED
 from popagent_proto.task_runner.activity import RECORDS_KEPT
@@ -102,3 +103,11 @@ class DocsPart(Wire):
     folder: PathText | None = None
     cursor: Text | None = Field(default=None, max_length=4_096)
     limit: int = Field(default=MOST_LISTED, ge=1, le=MOST_LISTED)
+
+
+class ImportPlace(Wire):
+    """What is imported, where it comes from, and the folder that it goes into."""
+
+    name: FileName
+    source: SourceName | None = None
+    into: PathText | None = None

@@ -12,6 +12,7 @@ from popagent_kit.clock import now
 from popagent_proto.chat import sessions, workspaces
 from popagent_proto.chat.jobs import GetChatJob, ListChatJobs
 from popagent_proto.common import JobList, JobView
+from popagent_proto.docs_indexer.imports import GetDocsJob, ListDocsJobs
 from services.gateway.tests.conftest import Owner
 
 CLONE = {"url": "https://example.org/house.git"}
@@ -78,19 +79,26 @@ async def test_deleting_every_chat_is_a_job_and_a_long_chat_too(http: httpx2.Asy
     assert (short.status_code, short.json()) == (200, {"id": "s1", "deleted": True})
 
 
-async def test_a_job_is_asked_of_the_service_that_its_id_names(http: httpx2.AsyncClient, chat: Owner) -> None:
+async def test_a_job_is_asked_of_the_service_that_its_id_names(
+    http: httpx2.AsyncClient, chat: Owner, docs_indexer: Owner
+) -> None:
+    imported = job("docs-indexer_1", state="completed")
+    docs_indexer.answer(GetDocsJob, imported)
     chat.answer(GetChatJob, job(result={"workspaceId": "w1"}, state="completed", progress=1.0))
     waiting, done = job("chat_1", state="queued"), job("chat_2", state="completed", created_at=now())
     chat.answer(ListChatJobs, JobList(items=[done, waiting]))
+    docs_indexer.answer(ListDocsJobs, JobList(items=[imported]))
 
     found = await http.get(f"/api/jobs/{job().id}")
     asked = chat.last()
+    theirs = await http.get("/api/jobs/docs-indexer_1")
     listed = await http.get("/api/jobs")
     chat.asked.clear()
     unknown = [await http.get(f"/api/jobs/{each}") for each in ("none", "scheduler_1", "chat.1", "x" * 65, "_chat")]
 
     assert (found.json()["result"], asked.job_id) == ({"workspaceId": "w1"}, job().id)
-    assert [each["id"] for each in listed.json()["items"]] == ["chat_1", "chat_2"]
+    assert [each["id"] for each in listed.json()["items"]] == ["chat_1", "chat_2", "docs-indexer_1"]
+    assert theirs.json()["id"] == "docs-indexer_1"
     assert {(each.status_code, each.json()["code"]) for each in unknown} == {(404, "not_found")}
     assert chat.asked == []
 

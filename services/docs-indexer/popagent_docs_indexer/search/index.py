@@ -83,9 +83,12 @@ def _indexed(body: str, chunk: Chunk, named: Counter[str]) -> IndexedChunk:
     return IndexedChunk(text, above + inside, words, terms)
 
 
-async def put_index(conn: Connection, workspace_id: str, page_id: str, index: PageIndex) -> None:
+async def put_index(
+    conn: Connection, workspace_id: str, page_id: str, index: PageIndex, *, is_new: bool = False
+) -> None:
     """Store what a page is found by, in place of what it was found by; the library is held."""
-    await drop_index(conn, workspace_id, page_id)
+    if not is_new:
+        await drop_index(conn, workspace_id, page_id)
     with_words = [chunk for chunk in index.chunks if chunk.words]
     ids = await store.ADD_CHUNKS.all(
         conn,
@@ -105,8 +108,8 @@ async def put_index(conn: Connection, workspace_id: str, page_id: str, index: Pa
         words += [chunk.words] * len(chunk.terms)
     await store.ADD_POSTINGS.run(conn, workspace_id, terms, chunks, occurrences, words)
     await store.ADD_VOCABULARY.run(conn, workspace_id, index.vocabulary)
-    await store.COUNT_MORE.run(conn, workspace_id, len(with_words), sum(chunk.words for chunk in with_words))
-    await store.SET_VERSION.run(conn, page_id, INDEX_VERSION)
+    words_of_page = sum(chunk.words for chunk in with_words)
+    await store.COUNT.run(conn, workspace_id, len(with_words), words_of_page, page_id, INDEX_VERSION)
 
 
 async def drop_index(conn: Connection, workspace_id: str, page_id: str) -> None:

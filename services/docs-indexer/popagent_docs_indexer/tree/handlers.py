@@ -79,7 +79,7 @@ async def make_folder(deps: DocsDeps, command: MakeFolder) -> FolderView:
         if not await store.IS_FOLDER.value(conn, command.workspace_id, path.text):
             await claim(conn, command.workspace_id, path)
             await library.ADD_FOLDERS.run(conn, command.workspace_id, [path.text], [path.key])
-            await deps.outbox.add(conn, _event(command.workspace_id, version, "made", path.text))
+            await deps.outbox.add(conn, tree_event(command.workspace_id, version, "made", path.text))
     return FolderView(path=path.text)
 
 
@@ -127,7 +127,7 @@ async def _move_folder(deps: DocsDeps, conn: Connection, version: int, path: Doc
     places = (workspace_id, path.text, path.key, target.text, target.key)
     await store.MOVE_FOLDERS.run(conn, *places)
     moved = await store.MOVE_PAGES.run(conn, *places)
-    await deps.outbox.add(conn, _event(workspace_id, version, "moved", target.text, previous_path=path.text))
+    await deps.outbox.add(conn, tree_event(workspace_id, version, "moved", target.text, previous_path=path.text))
     return MovedView(kind="folder", path=target.text, pages=moved)
 
 
@@ -144,7 +144,7 @@ async def delete_folder(deps: DocsDeps, command: DeleteFolder) -> FolderDeletedV
         await drop_index_below(conn, workspace_id, path.text)
         await store.DELETE_PAGES.run(conn, workspace_id, path.text)
         await store.DELETE_FOLDERS.run(conn, workspace_id, path.text)
-        await deps.outbox.add(conn, _event(workspace_id, version, "deleted", path.text))
+        await deps.outbox.add(conn, tree_event(workspace_id, version, "deleted", path.text))
     return FolderDeletedView(path=path.text, pages=content.pages, folders=content.folders)
 
 
@@ -164,9 +164,10 @@ async def reopen(deps: DocsDeps, command: OpenToDocs) -> OpenedView:
     return OpenedView()
 
 
-def _event(
+def tree_event(
     workspace_id: str, version: int, change: FolderChange, path: str, *, previous_path: str | None = None
 ) -> DocsTreeChanged:
+    """Return the event of a workspace's folders, at a version of its library."""
     return DocsTreeChanged(
         aggregate_id=workspace_id, version=version, change=change, path=path, previous_path=previous_path
     )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
 
+from popagent_bus import blobs
 from popagent_gateway.asking import Bus, CommandId, PathId
 from popagent_gateway.bodies import JsonRoute
-from popagent_gateway.paging import DocsPart, Page
+from popagent_gateway.export.docs_zip import download_docs
+from popagent_gateway.jobs import accepted
+from popagent_gateway.paging import DocsPart, ImportPlace, Page
 from popagent_kit.ids import Id
+from popagent_proto.common import JobView
+from popagent_proto.docs_indexer.imports import MARKDOWN, ZIP, ImportDocs
 from popagent_proto.docs_indexer.pages import (
     CreatePage,
     CreatePageBody,
@@ -47,6 +53,14 @@ from popagent_proto.docs_indexer.tree import (
 
 router = APIRouter(prefix="/api/workspaces/{id}/docs", tags=["docs"], route_class=JsonRoute)
 search = APIRouter(prefix="/api/docs/search", tags=["docs"], route_class=JsonRoute)
+
+UPLOAD: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in (ZIP, MARKDOWN)},
+    }
+}
+FILE: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "A zip.", "content": {ZIP: {}}}}
 
 # As PathId.
 PageId: TypeAlias = Annotated[Id, Path(alias="pageId")]
@@ -138,6 +152,27 @@ async def get_version(bus: Bus, id: PathId, page_id: PageId, version: Version) -
 async def restore_page(bus: Bus, id: PathId, page_id: PageId, body: RestoreBody) -> PageSummary:  # noqa: A002
     """Make an old text the newest one, and bring back a page that was deleted."""
     return await bus.ask(RestorePage(workspace_id=id, page_id=page_id, asked=body))
+
+
+@router.post("/import", status_code=202, response_model=JobView, openapi_extra=UPLOAD)
+async def import_docs(
+    request: Request,
+    bus: Bus,
+    id: PathId,  # noqa: A002
+    command_id: CommandId,
+    query: Annotated[ImportPlace, Query()],
+) -> Response:
+    """Import a zip of Markdown files, or one file; again, it brings up to date what came from the same source."""
+    media_type = request.headers["content-type"].partition(";")[0].strip().lower()
+    file = await blobs.put(bus, request.stream(), media_type=media_type)
+    command = ImportDocs(command_id=command_id, workspace_id=id, file=file, **query.model_dump())
+    return accepted(await bus.ask(command))
+
+
+@router.get("/export", response_class=Response, responses=FILE)
+async def export_docs(bus: Bus, id: PathId, folder: Annotated[PathText | None, Query()] = None) -> Response:  # noqa: A002
+    """Download all pages, or those below a folder, as a zip; imported again, it is the same tree."""
+    return await download_docs(bus, id, folder)
 
 
 @search.get("")

@@ -18,6 +18,7 @@ from popagent_proto.chat.settings import AgentRuntimeChanged
 from popagent_proto.chat.skills import SkillChanged, SkillDeleted
 from popagent_proto.chat.turns import TurnEnded, TurnStarted
 from popagent_proto.chat.workspaces import WorkspaceChanged, WorkspaceDeleted, WorkspaceRegistered
+from popagent_proto.docs_indexer.imports import DocsJobChanged
 from popagent_proto.docs_indexer.pages import DocsPageChanged, DocsPageDeleted
 from popagent_proto.docs_indexer.tree import DocsTreeChanged
 from popagent_proto.scheduler import ScheduleChanged, ScheduleDeleted
@@ -33,7 +34,7 @@ TOPICS: Final[dict[str, tuple[type[Event], ...]]] = {
     "agents": (AgentChanged,),
     "skills": (SkillChanged, SkillDeleted),
     "hooks": (HookChanged, HookDeleted),
-    "jobs": (JobChanged,),
+    "jobs": (JobChanged, DocsJobChanged),
     "tasks": (TaskChanged, TaskStarted, TaskStopped, TaskInterrupted, TaskDeleted),
     "schedules": (ScheduleChanged, ScheduleDeleted),
     "channels": (ChannelMessageChanged, ChannelSettingsChanged),

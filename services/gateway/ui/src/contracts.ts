@@ -563,6 +563,18 @@ export interface DocHits {
   corrected: Array<string>;
 }
 
+/** A job of docs-indexer was stored, came further, or ended; told a few times a second at most. */
+export interface DocsJobChanged {
+  /** Also the Nats-Msg-Id. */
+  eventId: string;
+  /** What changed; versions count within it. */
+  aggregateId: string;
+  /** Rises with every change of the aggregate. */
+  version: number;
+  at: string;
+  job: JobView;
+}
+
 /** A page was made, written, moved by itself or brought back. */
 export interface DocsPageChanged {
   /** Also the Nats-Msg-Id. */
@@ -633,6 +645,19 @@ export interface ErrorBody {
   error: string;
   code: string;
   field: string | null;
+}
+
+/** A page as it is written into a file. */
+export interface ExportedPage {
+  path: string;
+  body: string;
+  updatedAt: string;
+}
+
+/** By path; as many as fit. */
+export interface ExportedPages {
+  nextCursor: string | null;
+  items: Array<ExportedPage>;
 }
 
 /** A new folder. */
@@ -1999,6 +2024,7 @@ export interface EventBySubject {
   "popagent.chat.evt.workspaces-changed.v1": WorkspaceChanged;
   "popagent.chat.evt.workspaces-deleted.v1": WorkspaceDeleted;
   "popagent.chat.evt.workspaces-registered.v1": WorkspaceRegistered;
+  "popagent.docs-indexer.evt.jobs-changed.v1": DocsJobChanged;
   "popagent.docs-indexer.evt.pages-changed.v1": DocsPageChanged;
   "popagent.docs-indexer.evt.pages-deleted.v1": DocsPageDeleted;
   "popagent.docs-indexer.evt.tree-changed.v1": DocsTreeChanged;
