@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,6 @@ import psutil
 import uvloop
 from beside import measure_peers
 from figures import Figures, percentile
-from usage import read
 
 from popagent_bus import Bus
 from popagent_bus.streams import declare
@@ -89,8 +88,11 @@ async def measure_creation(bus: Bus, pool: Pool, figures: Figures) -> None:
 
 def spent_s() -> float:
     """Return the CPU seconds of PostgreSQL, NATS and runner so far."""
-    processes = psutil.Process().children(recursive=True)
-    return sum(read(each, lambda one: sum(one.cpu_times()[:2])) for each in processes)
+    spent = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            spent += sum(process.cpu_times()[:2])
+    return spent
 
 
 async def by_callers(bus: Bus, count: int) -> None:
