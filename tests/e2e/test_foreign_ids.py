@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import httpx2
 import orjson
 import pytest
 
 from popagent_kit.ids import new_id
 from popagent_testing.model_replies import Reply, ScriptedCall
+from services.gateway.tests.test_every_route import EVERYTHING, ids_in, whole_request
+from services.gateway.tests.test_every_route import name as name_of
 from tests.suite import Suite
 from tests.talk import Talk
 
@@ -71,6 +74,22 @@ async def test_an_id_of_another_chat_is_answered_like_one_that_nobody_has(suite:
 
     assert await talk.json("GET", f"/api/sessions/{own}") == before
     assert await talk.messages(other) == stored
+
+
+async def test_every_route_calls_an_id_that_nobody_has_not_found(talk: Talk) -> None:
+    asked = [call for call in EVERYTHING if ids_in(call[1])]
+
+    told = {name_of(call): await whole_request(talk.http, call, new_id()) for call in asked}
+
+    statuses = {route: (answer.status_code, code_of(answer)) for route, answer in told.items()}
+    # Whoever joins or stops what does not run is told so, whether there is such a chat or not.
+    nothing_runs = {"GET /api/chat/{id}/stream": (204, None), "POST /api/chat/{id}/stop": (404, "nothing_runs")}
+    assert statuses == dict.fromkeys(statuses, (404, "not_found")) | nothing_runs
+    assert len(statuses) > 40
+
+
+def code_of(answer: httpx2.Response) -> str | None:
+    return answer.json().get("code") if answer.content else None
 
 
 async def answered(talk: Talk, ids: dict[str, str], method: str, path: str, body: Any) -> tuple[int, str]:
