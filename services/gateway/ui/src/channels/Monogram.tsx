@@ -1,4 +1,4 @@
-import { initials } from "../agents/labels";
+import { initials } from "../ui/initials";
 import type { ChannelMessage } from "../contracts";
 import { Icon, Logo } from "../ui/Icon";
 

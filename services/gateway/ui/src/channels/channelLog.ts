@@ -1,5 +1,5 @@
 import { ApiError, api, query, sentence } from "../api/client";
-import { ResumedStream } from "../api/resumed";
+import { ResumedStream, whileInView } from "../api/resumed";
 import type { ServerEvent } from "../api/sse";
 import { rendererIfSoon } from "../chat/loadMarkdown";
 import type { ChannelHistory, ChannelMessage } from "../contracts";
@@ -52,7 +52,7 @@ export class ChannelLog {
   follow(atLeast = 0): () => void {
     this.followers += 1;
     if (this.followers === 1) {
-      if (this.stream) this.stop = this.stream.start();
+      if (this.stream) this.listen(this.stream);
       else void this.open(atLeast);
     }
     return () => {
@@ -77,7 +77,7 @@ export class ChannelLog {
       this.set({ ...meanwhile.reduce(withMessage, loaded), phase: isMissing ? "missing" : "ready" });
       if (!this.stream && !isMissing) {
         this.stream = new Stream(this, page.revision);
-        if (this.followers > 0) this.stop = this.stream.start();
+        if (this.followers > 0) this.listen(this.stream);
       }
     } catch (error) {
       const isMissing = error instanceof ApiError && error.status === 404;
@@ -127,6 +127,10 @@ export class ChannelLog {
     const after = this.state.phase === "ready" ? withMessage(this.state, message) : this.state;
     if (after !== this.state) this.set(after);
     for (const hearer of this.hearers) hearer(message, isNew);
+  }
+
+  private listen(stream: ResumedStream): void {
+    this.stop = whileInView(() => stream.start());
   }
 
   private heard(seq: number): void {

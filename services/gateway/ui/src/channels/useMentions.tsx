@@ -1,5 +1,5 @@
 import { type KeyboardEvent, type ReactNode, type RefObject, type TextareaHTMLAttributes, useId, useLayoutEffect, useRef, useState } from "react";
-import { initials } from "../agents/labels";
+import { initials } from "../ui/initials";
 import type { AgentView } from "../contracts";
 import { visible } from "../ui/visible";
 import { begunAt, completed, meant } from "./mentions";

@@ -2,6 +2,7 @@ import { useContext, useId, useMemo, useState, useSyncExternalStore } from "reac
 import type { AgentActivity } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
+import { initials } from "../ui/initials";
 import { useNow } from "../ui/useNow";
 import { LaneWork } from "./LaneWork";
 import { type Activities, Told } from "./activity";
@@ -111,7 +112,7 @@ function Lane({
         onClick={() => setOpen(!open)}
       >
         <span className="who" aria-hidden="true">
-          {name.slice(0, 2)}
+          {initials(name)}
         </span>
         <b className="cut">
           {name}
