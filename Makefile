@@ -8,7 +8,8 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 PY := $(VENV)/bin/python
 UI := services/gateway/ui
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# Tests wait for servers as well as compute, so two cores carry three workers; the long stories of tests/ are collected first.
+PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 NAME ?= first-token
 GENERATORS := popagent_proto.export popagent_gateway.export_openapi popagent_local.reference
 LOCKS := requirements-build.lock requirements-ui.lock requirements.lock requirements-dev.lock
@@ -33,11 +34,16 @@ setup: $(VENV)/.run page weights ## Install what popagent needs into .venv, buil
 up: setup ## Run everything in the foreground; Ctrl-C stops all of it
 	@exec $(PY) -m popagent_local up --with-parent $$PPID
 
-test: lint types contracts-check ui-dev ui ui-test chromium ## Prove the product: lint, types, contracts, tests (about 13 minutes on two cores)
+test: checks ## Prove the product: lint, types, contracts, tests (about 13 minutes on two cores)
 	@$(VENV)/bin/pytest -m "not full" $(PYTEST_ARGS)
 
-test-full: lint types contracts-check ui-dev ui ui-test chromium ## The same, with chaos in full, the real model and the official clients
+test-full: checks ## The same, with chaos in full, the real model and the official clients
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
+
+# All that needs no running service, two at a time; what each says is printed when it is done.
+.PHONY: checks
+checks: ui-dev
+	@$(MAKE) -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) types ui-test ui lint contracts-check chromium
 
 lint: $(VENV)/.dev ## Style and layers
 	@$(VENV)/bin/ruff check .
