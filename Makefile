@@ -8,7 +8,8 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 PY := $(VENV)/bin/python
 UI := services/gateway/ui
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# Tests wait for servers as well as compute, so two cores carry three workers; the long stories of tests/ are collected first.
+PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 NAME ?= first-token
 GENERATORS := popagent_proto.export popagent_gateway.export_openapi popagent_local.reference
 LOCKS := requirements-build.lock requirements-ui.lock requirements.lock requirements-dev.lock
@@ -33,11 +34,16 @@ setup: $(VENV)/.run page weights ## Install what popagent needs into .venv, buil
 up: setup ## Run everything in the foreground; Ctrl-C stops all of it
 	@exec $(PY) -m popagent_local up --with-parent $$PPID
 
-test: lint types contracts-check ui-dev ui ui-test chromium ## Prove the product: lint, types, contracts, tests (about 13 minutes on two cores)
+test: checks ## Prove the product: lint, types, contracts, tests (about 13 minutes on two cores)
 	@$(VENV)/bin/pytest -m "not full" $(PYTEST_ARGS)
 
-test-full: lint types contracts-check ui-dev ui ui-test chromium ## The same, with chaos in full, the real model and the official clients
+test-full: checks ## The same, with chaos in full, the real model and the official clients
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
+
+# All that needs no running service, two at a time; what each says is printed when it is done.
+.PHONY: checks
+checks: ui-dev
+	@$(MAKE) -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) types ui-test ui lint contracts-check chromium
 
 lint: $(VENV)/.dev ## Style and layers
 	@$(VENV)/bin/ruff check .
@@ -93,15 +99,20 @@ ui-check: $(MODULES)/.dev
 ui-test: $(MODULES)/.dev
 	@$(with_node); cd $(UI); npm run --silent test
 
-# Looks at the page in tests; where it cannot be installed they are skipped and say so.
+# Looks at the page in tests; where it cannot be installed they are skipped and say so. Without windows it needs a third
+# of the processor time, so that is tried first; a whole browser will do.
 chromium:
-	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	@for name in chromium-headless-shell chrome-headless-shell; do \
 	  if command -v $$name >/dev/null; then exit 0; fi; done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "setup: installing chromium for the browser tests"; \
 	  export DEBIAN_FRONTEND=noninteractive; \
-	  { timeout 60 apt-get -qq update && timeout 240 apt-get -qq install --no-install-recommends chromium; } >/dev/null 2>&1 \
-	    || echo "Chromium could not be installed; the browser tests are skipped." >&2; fi
+	  install="timeout 240 apt-get -qq install --no-install-recommends"; \
+	  if { timeout 60 apt-get -qq update && $$install chromium-headless-shell; } >/dev/null 2>&1; then exit 0; fi; fi; \
+	for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	  if command -v $$name >/dev/null; then exit 0; fi; done; \
+	if [ -z "$${install:-}" ] || ! $$install chromium >/dev/null 2>&1; then \
+	  echo "Chromium could not be installed; the browser tests are skipped." >&2; fi
 
 # An endpoint of your own needs no weights. Without a network the rest still works, and `up` says what is missing.
 weights: $(VENV)/.run

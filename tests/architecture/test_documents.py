@@ -100,6 +100,18 @@ def test_the_owner_table_names_every_table_of_the_service(service: str) -> None:
     assert set(re.findall(r"`(\w+)`", row)) == tables
 
 
+@pytest.mark.parametrize("service", SERVICES, ids=lambda row: row.name)
+def test_the_owner_table_says_whom_a_service_asks_and_hears(service: ServiceRow) -> None:
+    architecture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    [(asks, hears)] = re.findall(rf"^\| {service.name} \|[^|]*\|[^|]*\|([^|]*)\|([^|]*)\|$", architecture, re.M)
+    others = {row.name for row in SERVICES} - {service.name}
+
+    told_asks = others if asks.strip() == "every service" else {name for name in others if name in asks}
+    told_hears = others if hears.strip().startswith("all events") else {name for name in others if name in hears}
+    assert told_asks == set(service.asks)
+    assert told_hears == (others if service.watches else set(service.hears))
+
+
 def test_the_picture_of_the_layers_names_each_of_them_from_top_to_bottom() -> None:
     rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     services = {row.package for row in SERVICES}

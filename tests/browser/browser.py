@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,8 @@ UI: Final = ROOT / "services/gateway/ui"
 BUILT: Final = ROOT / "services/gateway/popagent_gateway/static/index.html"
 SHOTS: Final = ROOT / ".popagent/browser"
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# The same engine without the windows that nobody sees: a page takes it a third of the processor time.
+WINDOWLESS: Final = ("chromium-headless-shell", "chrome-headless-shell")
 # Nothing that a browser does by itself: no update, no sync, no look at another host, whatever a page asks for.
 FLAGS: Final = (
     *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -45,9 +48,9 @@ def missing(reason: str) -> None:
     pytest.skip(reason)
 
 
-def executable() -> str:
-    """Return where the system's Chromium is."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
+def executable(names: Sequence[str] = NAMES) -> str:
+    """Return where the system's Chromium is: the first of `names` that is installed."""
+    found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
         missing("no Chromium is installed: the page is not looked at (on Debian or Ubuntu: apt install chromium)")
     assert found is not None

@@ -60,7 +60,7 @@ async def chrome() -> AsyncIterator[Browser]:
     """The one browser of this test process."""
     if not chromium.BUILT.exists():
         chromium.missing("the page was not built: run `make ui`")
-    executable = chromium.executable()
+    executable = chromium.executable([*chromium.WINDOWLESS, *chromium.NAMES])
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=executable, args=chromium.flags())
         yield browser

@@ -13,7 +13,10 @@ from tests.suite import Suite
 
 pytestmark = pytest.mark.timeout(120)
 
-ADDRESSES = ("/chat", "/observe", "/observe/traces/no-such-trace", "/settings", "/settings/health", "/no/such/page")
+ADDRESSES = (
+    *("/chat", "/channels/general", "/channels/settings", "/observe", "/observe/traces/no-such-trace"),
+    *("/settings", "/settings/health", "/no/such/page"),
+)
 WIDTHS = (320, 390, 760, 761, 1180, 1440)
 REFUSED = r"status of 40[14]"
 PALETTE = "Go to or do"

@@ -12,7 +12,7 @@ import pytest
 from libs.sandbox.tests.commands.processes import marked_processes, new_mark, until_sleeping
 from popagent_kit.ids import new_id
 from popagent_sandbox.confinement import confinement_problem
-from popagent_testing.model_replies import Reply, ScriptedCall
+from popagent_testing.model_replies import Reply, ScriptedCall, call
 from tests.suite import POSTGRES, Suite
 from tests.talk import Talk, TurnStream
 
@@ -89,6 +89,40 @@ async def test_chat_killed_while_a_specialist_runs_a_command_leaves_one_end_and_
     assert [part["data"]["state"] for part in parts if part["type"] == "data-agentActivity"] == ["stopped"]
     assert [part["state"] for part in parts if part["type"] == "tool-agent-implementer"] == ["output-error"]
     await suite.until_back("chat", old)
+    suite.model.reset()
+    assert (await talk.chat("again", session)).ending == {"type": "finish", "finishReason": "stop"}
+
+
+async def test_chat_killed_while_two_specialists_talk_leaves_one_end_and_nobody_at_work(
+    suite: Suite, talk: Talk
+) -> None:
+    session = new_id()
+    suite.model.script(
+        Reply(tool_calls=(call("agent-researcher", prompt="Ask about it."),), when="have them talk"),
+        Reply(
+            tool_calls=(call("agentCommunication", operation="send", to="reviewer", message="Is it so?"),),
+            when="Ask about it.",
+        ),
+        Reply(tool_calls=(call("agentCommunication", operation="wait"),), when="was woken by it"),
+        Reply(text="I look around. " * 60, hold=True, after=100, when="Is it so?"),
+    )
+    async with talk.open_chat("have them talk", session) as stream:
+        reading = asyncio.create_task(stream.read())
+        await suite.until(lambda: suite.model.held() == 1, "the woken one writes")
+
+        old = suite.kill("chat")
+        answer = await reading
+
+    assert answer.ending is not None
+    assert answer.ending["type"] == "error"
+    await suite.until_back("chat", old)
+    view = await ended(talk, session)
+    assert [message["role"] for message in view["messages"]] == ["user", "assistant"]
+    stored = view["messages"][1]
+    assert stored["metadata"]["state"] == "interrupted"
+    told = {part["data"]["agentId"]: part["data"] for part in stored["parts"] if part["type"] == "data-agentActivity"}
+    assert {name: each["state"] for name, each in told.items()} == {"researcher": "stopped", "reviewer": "stopped"}
+    assert told["reviewer"]["askedBy"] == "researcher"
     suite.model.reset()
     assert (await talk.chat("again", session)).ending == {"type": "finish", "finishReason": "stop"}
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import httpx2
 import orjson
 import pytest
 
 from popagent_kit.ids import new_id
 from popagent_testing.model_replies import Reply, ScriptedCall
+from services.gateway.tests.test_every_route import EVERYTHING, ids_in, whole_request
+from services.gateway.tests.test_every_route import name as name_of
 from tests.suite import Suite
 from tests.talk import Talk
 
@@ -47,7 +50,8 @@ ASKED: Final[list[tuple[str, str, Any]]] = [
 ]
 
 
-async def test_an_id_of_another_chat_is_answered_like_one_that_nobody_has(suite: Suite, talk: Talk) -> None:
+async def two_chats(suite: Suite, talk: Talk) -> tuple[dict[str, str], dict[str, str]]:
+    """Return ids of another chat than `own`, whose answer tells of a heron, and ids that nobody has."""
     own, other = new_id(), new_id()
     suite.model.script(
         Reply(text="An egret."),
@@ -59,9 +63,15 @@ async def test_an_id_of_another_chat_is_answered_like_one_that_nobody_has(suite:
     turn = (await talk.chat("Which bird is hidden?", other)).turn_id
     stored = await talk.messages(other)
     [work] = [part["data"] for part in stored[-1]["parts"] if part["type"] == "data-agentActivity"]
+    theirs = {"own": own, "other": other, "message": stored[-1]["id"], "turn": turn, "thread": work["threadId"]}
+    return theirs, {"own": own, "other": other, "message": new_id(), "turn": new_id(), "thread": new_id()}
+
+
+async def test_an_id_of_another_chat_is_answered_like_one_that_nobody_has(suite: Suite, talk: Talk) -> None:
+    theirs, nobodys = await two_chats(suite, talk)
+    own, other = theirs["own"], theirs["other"]
+    stored = await talk.messages(other)
     before = await talk.json("GET", f"/api/sessions/{own}")
-    theirs = {"own": own, "message": stored[-1]["id"], "turn": turn, "thread": work["threadId"]}
-    nobodys = {"own": own, "message": new_id(), "turn": new_id(), "thread": new_id()}
 
     for method, path, body in ASKED:
         told = [await answered(talk, ids, method, path, body) for ids in (theirs, nobodys)]
@@ -71,6 +81,31 @@ async def test_an_id_of_another_chat_is_answered_like_one_that_nobody_has(suite:
 
     assert await talk.json("GET", f"/api/sessions/{own}") == before
     assert await talk.messages(other) == stored
+
+
+# Whoever joins or stops what does not run is told so, whether there is such a chat or not.
+NOTHING_RUNS: Final = {"GET /api/chat/{id}/stream": (204, None), "POST /api/chat/{id}/stop": (404, "nothing_runs")}
+
+
+@pytest.mark.parametrize("kind", [None, "message", "turn", "thread"])
+async def test_every_route_calls_an_id_that_nobody_has_not_found_and_one_of_another_kind_too(
+    suite: Suite, talk: Talk, kind: str | None
+) -> None:
+    asked = [call for call in EVERYTHING if ids_in(call[1])]
+    theirs, _ = await two_chats(suite, talk)
+    stored = await talk.messages(theirs["other"])
+
+    told = {name_of(call): await whole_request(talk.http, call, theirs[kind] if kind else new_id()) for call in asked}
+
+    statuses = {route: (answer.status_code, code_of(answer)) for route, answer in told.items()}
+    assert statuses == dict.fromkeys(statuses, (404, "not_found")) | NOTHING_RUNS
+    assert [route for route, answer in told.items() if "heron" in answer.text] == []
+    assert len(statuses) > 40
+    assert await talk.messages(theirs["other"]) == stored
+
+
+def code_of(answer: httpx2.Response) -> str | None:
+    return answer.json().get("code") if answer.content else None
 
 
 async def answered(talk: Talk, ids: dict[str, str], method: str, path: str, body: Any) -> tuple[int, str]:

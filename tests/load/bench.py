@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-NOT_BENCHMARKS = {"bench", "browsing", "figures", "lean", "usage"}
+NOT_BENCHMARKS = {"beside", "bench", "browsing", "figures", "lean", "usage"}
 
 
 def main(arguments: list[str]) -> None:

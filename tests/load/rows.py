@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nats
 import uvloop
+from beside import measure_peers
 from figures import Figures, percentile
 
 from popagent_db.bootstrap import bootstrap, role_dsn
@@ -128,6 +129,7 @@ async def main() -> None:
         stack.push_async_callback(jobs.stop)
         await measure_drain(pool, jobs, body, pulse, figures)
         await measure_latency(pool, jobs, body, client, figures)
+        measure_peers(postgres.dsn, figures)
     figures.write()
 
 

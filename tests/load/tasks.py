@@ -12,11 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import uvloop
+from beside import measure_peers
 from figures import Figures, percentile
 
 from popagent_bus import Bus
@@ -72,24 +74,40 @@ async def create(bus: Bus, count: int) -> None:
 
 
 async def measure_creation(bus: Bus, pool: Pool, figures: Figures) -> None:
+    """Add rates, and what each task cost all processes but this one: that says something on a busy machine too."""
     await create(bus, 100)
-    started = time.perf_counter()
-    await create(bus, ONE_CALLER)
-    figures.add("tasks-create, one caller", ONE_CALLER / (time.perf_counter() - started), "tasks/s", 500, "higher")
-    started = time.perf_counter()
-    await by_callers(bus, BY_CALLERS)
-    figures.add("tasks-create, 20 callers", BY_CALLERS / (time.perf_counter() - started), "tasks/s", 1_200, "higher")
+    for callers, count, bar in ((1, ONE_CALLER, 500), (CALLERS, BY_CALLERS, 1_200)):
+        label = "one caller" if callers == 1 else f"{callers} callers"
+        before_s, started = spent_s(), time.perf_counter()
+        await asyncio.gather(*(create(bus, count // callers) for _ in range(callers)))
+        figures.add(f"tasks-create, {label}", count / (time.perf_counter() - started), "tasks/s", bar, "higher")
+        await published(pool)
+        figures.add(f"CPU a task of {label}", (spent_s() - before_s) / count * 1e6, "us", None)
     await emptied(pool)
+
+
+def spent_s() -> float:
+    """Return the CPU seconds of PostgreSQL, NATS and runner so far."""
+    spent = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            spent += sum(process.cpu_times()[:2])
+    return spent
 
 
 async def by_callers(bus: Bus, count: int) -> None:
     await asyncio.gather(*(create(bus, count // CALLERS) for _ in range(CALLERS)))
 
 
-async def emptied(pool: Pool) -> None:
-    """Wait until every event is published, and begin anew."""
+async def published(pool: Pool) -> None:
+    """Wait until no event waits."""
     while await pool.fetchval("select count(*) from outbox where sent_at is null"):
         await asyncio.sleep(0.1)
+
+
+async def emptied(pool: Pool) -> None:
+    """Wait until every event is published, and begin anew."""
+    await published(pool)
     await pool.execute("truncate tasks cascade")
 
 
@@ -189,6 +207,7 @@ async def main() -> None:
         await measure_whole_tasks(bus, pool, place, figures)
         await measure_wait(bus, pool, place, figures)
         await measure_lists(bus, pool, figures)
+        measure_peers(postgres.dsn, figures)
     figures.write()
 
 

@@ -21,6 +21,8 @@ NAME: Final = "agentCommunication"
 FEWEST_TOOLS: Final = 16
 CHARACTERS_PER_TOKEN: Final = 3
 ABOUT_CHARACTERS: Final = 160
+# Of a name or an id, which is quoted when it is unknown.
+NAME_CHARACTERS: Final = 80
 DESCRIPTION: Final = """\
 Exchange letters with the other agents of this work. operation is one of:
 peers: who they are, and who is at work.
@@ -42,8 +44,7 @@ WOKEN: Final = """\
 
 See to it as far as your role allows. Your last message is sent to {sender} as the answer."""
 LATE: Final = (
-    "The letters above came after your answer, which nobody has been given yet as the last word. Answer again, whole, "
-    "with what they add; if they add nothing, repeat your answer."
+    "The letters above came after your answer. Answer again, whole, with what they add; if they add nothing, repeat it."
 )
 DELIVERED: Final = "{to} was waiting for it and has it."
 QUEUED: Final = "{to} is at work and reads it before its next step."
@@ -154,7 +155,7 @@ async def _waited(mail: Mailbox, run: RunContext, timeout_s: float) -> str:
 def _said(value: str | None, name: str) -> str:
     if not value or not value.strip():
         raise MailError(f"Say it in `{name}`.")
-    return value.strip()
+    return one_line(value, NAME_CHARACTERS)
 
 
 def _of(delivery: Delivery, to: str) -> str:

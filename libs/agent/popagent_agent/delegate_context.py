@@ -11,9 +11,10 @@ from popagent_agent.messages import UIMessage, steps_of, visible_text
 from popagent_agent.normalise import normalised
 from popagent_agent.prompt import Segment, Stability
 from popagent_agent.run_context import AgentProfile, RunContext
-from popagent_agent.tokens import cut_text, estimate_tokens
+from popagent_agent.tokens import beginning, cut_text, estimate_tokens, fits
 from popagent_kit.ids import new_id
 from popagent_models.errors import ModelConfigurationError
+from popagent_models.profile import ModelProfile
 from popagent_proto.chat.settings import AgentRuntimeView
 from popagent_telemetry import redact
 
@@ -104,8 +105,16 @@ def last_text(parts: Sequence[Mapping[str, Any]]) -> str:
     return next((text for step in reversed(steps_of(parts)) if (text := visible_text(step))), "")
 
 
-def bounded_result(text: str, settings: AgentRuntimeView) -> str:
-    """Return the result as the supervisor reads it; a credential is gone before it could be cut in two."""
+def bounded_result(text: str, settings: AgentRuntimeView, reader: ModelProfile) -> str:
+    """Return the result as the supervisor reads it: as long as the settings allow and `reader` is shown of an output.
+
+    A credential is gone before it could be cut in two.
+    """
     text = redact(text.strip())
-    most = settings.delegation_result_characters
-    return text if len(text) <= most else f"{text[:most].rstrip()}\n\n{settings.delegation_truncation_text}"
+    note = settings.delegation_truncation_text
+    kept = text[: settings.delegation_result_characters]
+    if text == kept and fits(kept, reader.tool_output_tokens):
+        return text
+    if not fits(f"{kept}\n\n{note}", reader.tool_output_tokens):
+        kept = beginning(kept, reader.tool_output_tokens, f"\n\n{note}")
+    return f"{kept.rstrip()}\n\n{note}"

@@ -151,7 +151,8 @@ class Delegates:
             DelegationFailedError: It did not come to its end; the log has why.
             LeaseLostError: The run is not ours any more.
         """
-        settings, agent = self._joined.supervisor.settings, run.agent
+        supervisor, agent = self._joined.supervisor, run.agent
+        settings = supervisor.settings
         try:
             result = await run.carried_out()
         except LeaseLostError:
@@ -164,7 +165,7 @@ class Delegates:
             raise DelegationFailedError(settings.delegation_failure_text) from error
         if result is None or run.state_of(result) != "completed":
             raise DelegationFailedError(settings.delegation_failure_text)
-        return bounded_result(last_text(result.parts), settings) if result.answered else ""
+        return bounded_result(last_text(result.parts), settings, supervisor.model) if result.answered else ""
 
     async def _woken(self, letter: Letter, mail: Mailbox) -> str:
         """Carry out the run that a letter woke, as hooks let it: to them it is work that the sender hands on."""

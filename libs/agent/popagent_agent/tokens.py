@@ -30,12 +30,24 @@ def schema_tokens(tools: list[dict[str, Any]]) -> int:
     return estimate_tokens(json.dumps(tools).decode()) if tools else 0
 
 
+def fits(text: str, tokens: int) -> bool:
+    """Tell whether `text` is as long as about `tokens` at most."""
+    return len(text.encode("utf-8", "replace")) <= int(tokens * BYTES_PER_TOKEN)
+
+
+def beginning(text: str, tokens: int, note: str) -> str:
+    """Return the beginning of `text` behind which `note` fits into about `tokens`; a long note leaves half of them."""
+    room = int(tokens * BYTES_PER_TOKEN)
+    kept = max(room // 2, room - len(note.encode("utf-8", "replace")))
+    return text.encode("utf-8", "replace")[:kept].decode("utf-8", "ignore")
+
+
 def cut_text(text: str, tokens: int) -> str:
     """Return the beginning of `text` that fits into about `tokens`, on a line's end, with a note of what is missing."""
+    if fits(text, tokens):
+        return text
     room = int(tokens * BYTES_PER_TOKEN)
     data = text.encode("utf-8", "replace")
-    if len(data) <= room:
-        return text
     head = data[: max(0, room - 100)].decode("utf-8", "ignore")
     line_end = head.rfind("\n")
     if line_end > len(head) // 2:

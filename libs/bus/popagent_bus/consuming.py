@@ -28,7 +28,7 @@ from popagent_telemetry import metrics, redact, remote_context, span
 
 # Seconds before the second, third, fourth and fifth delivery.
 BACKOFF_S: Final = (1.0, 5.0, 30.0, 120.0)
-WATCH_S: Final = 2.0
+WATCH_S: Final = 5.0
 # After a fetch that could not be asked; FastStream would repeat it at once and for ever.
 FETCH_AGAIN_S: Final = 0.2
 # Who takes messages as they are gets those that come within a moment together: one request to NATS, and one

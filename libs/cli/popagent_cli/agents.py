@@ -152,7 +152,8 @@ def _tell_health(view: dict[str, Any]) -> None:
     if not view["modelsKnown"]:
         note("The model server does not list its models, so the agents' models were not checked.")
     if not faults:
-        click.echo(f"{view['agents']} agents and {view.get('skills', 0)} enabled skills, no fault.")
+        skills = view.get("skills", 0)
+        click.echo(f"{view['agents']} agents and {skills} enabled skill{'' if skills == 1 else 's'}, no fault.")
         return
     if any(each["field"] and not each.get("skillId") for each in faults):
         note(f"Repair a profile: {command('agents patch ID CHANGES')}")

@@ -90,6 +90,12 @@ def test_profiles_without_fault_exit_with_0_and_their_notes_are_told(peer: Peer,
     assert json.loads(as_json.stdout) == peer.answers["agent-health"]
 
 
+def test_one_skill_is_told_as_one(peer: Peer, run: Run) -> None:
+    peer.answers["agent-health"] = health(skills=1)
+
+    assert run("agent-health").stdout == "7 agents and 1 enabled skill, no fault.\n"
+
+
 def test_a_fault_exits_with_1_and_says_its_repair(peer: Peer, run: Run) -> None:
     peer.answers["agent-health"] = health(NOTE, {**FAULT, "code": "unknown_tool", "fix": "Take it out."})
 

@@ -100,7 +100,10 @@ async def bootstrap(admin_dsn: str, services: Sequence[str], passwords: Mapping[
     finally:
         await connection.close(timeout=5)
     if mighty:
-        raise ConfigurationError(f"these roles have rights or memberships that would break ownership: {mighty}")
+        raise ConfigurationError(
+            f"these roles have rights or memberships that would break ownership: {mighty}; take them away"
+            " (`alter role … nosuperuser nocreatedb nocreaterole`, `revoke … from …`), or drop roles that are not ours"
+        )
     for name in missing:
         log.warning("PostgreSQL has no extension %s: %s", name, EXTENSIONS[name])
     return BootstrapReport(database, missing)

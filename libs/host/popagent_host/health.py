@@ -138,6 +138,7 @@ class HealthServer(uvicorn.Server):
                 timeout_graceful_shutdown=1,
             )
         )
+        self.service = health.service
         self._exit_asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -158,7 +159,10 @@ class HealthServer(uvicorn.Server):
         try:
             await self.startup()
         except SystemExit as error:
-            raise ConfigurationError(f"port {self.config.port} of {LOOPBACK} is taken by another program") from error
+            variable = f"POPAGENT_{self.service.upper().replace('-', '_')}_HEALTH_PORT"
+            raise ConfigurationError(
+                f"port {self.config.port} of {LOOPBACK} is taken by another program; set {variable} to another, or to 0"
+            ) from error
         self._task = asyncio.create_task(self._run(), name="health port")
 
     async def close(self) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 import urllib.request
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +18,7 @@ from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import migrate
 from popagent_host import Service, ServiceDefinition, ServiceSettings, health, live
 from popagent_kit import json
-from popagent_kit.errors import UnavailableError
+from popagent_kit.errors import ConfigurationError, UnavailableError
 from popagent_local.ports import free_port
 from popagent_proto import matrix
 from popagent_proto.common import SchedulerHealth
@@ -134,6 +135,16 @@ async def test_a_missing_address_ends_the_start_with_its_name(start: Any) -> Non
 
     assert running.process.returncode == 78
     assert b"POPAGENT_SCHEDULER_DATABASE_URL is not set" in errors
+
+
+async def test_a_taken_health_port_is_told_with_its_variable() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen(1)
+        server = health.HealthServer(health.Health("task-runner", "test"), other.getsockname()[1])
+
+        with pytest.raises(ConfigurationError, match="POPAGENT_TASK_RUNNER_HEALTH_PORT"):
+            await server.open()
 
 
 async def test_a_schema_without_migrations_is_refused_with_what_to_run(

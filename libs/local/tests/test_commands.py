@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,9 @@ from click.testing import CliRunner, Result
 
 from popagent_kit import json
 from popagent_kit.errors import ConfigurationError
-from popagent_kit.remedies import remedy_for_check
+from popagent_kit.remedies import connect_a_model, remedy_for_check
 from popagent_kit.settings import command
+from popagent_local import doctor
 from popagent_local.commands import local
 from popagent_local.infrastructure import resolve
 from popagent_local.install_service import unit
@@ -98,6 +100,53 @@ def test_doctor_names_each_trouble_and_its_fix(
     assert fix in found[0]["fix"]
     assert f"fix: {found[0]['fix']}" in as_text.output
     assert "hunter2" not in as_text.output + as_json.output
+
+
+@pytest.mark.parametrize(
+    ("bound", "check", "fix"),
+    [
+        ({"MIN_PYTHON": (4, 0)}, "python", "install Python"),
+        ({"MIN_DISK_BYTES": 2**60}, "disk", "free 2 GB, or move POPAGENT_HOME"),
+        ({"MIN_SHM_BYTES": 2**60}, "shared memory", "--shm-size"),
+    ],
+)
+def test_doctor_says_what_a_machine_has_too_little_of(
+    home: Path, monkeypatch: pytest.MonkeyPatch, bound: dict[str, object], check: str, fix: str
+) -> None:
+    for name, value in bound.items():
+        monkeypatch.setattr(doctor, name, value)
+
+    result = run("doctor", "--json")
+
+    assert fix in str(findings(result)[check]["fix"])
+    assert (findings(result)[check]["ok"], result.exit_code) == (False, 1)
+
+
+def test_doctor_hints_at_a_taken_port_and_names_what_a_model_needs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen(1)
+        monkeypatch.setenv("POPAGENT_PORT", str(other.getsockname()[1]))
+        taken = run("doctor", "--json")
+    monkeypatch.setenv("POPAGENT_MODEL_URL", "")
+    monkeypatch.setenv("POPAGENT_CACHE", str(home / "no weights"))
+    weightless = run("doctor", "--json")
+
+    assert (findings(taken)["port"]["ok"], findings(taken)["port"]["matters"], taken.exit_code) == (False, False, 0)
+    assert (findings(weightless)["model"]["ok"], weightless.exit_code) == (False, 1)
+    assert findings(weightless)["model"]["fix"] == connect_a_model()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder away")
+def test_doctor_names_a_home_of_somebody_else(home: Path) -> None:
+    os.chown(home, 65_534, 65_534)
+    try:
+        result = run("doctor", "--json")
+    finally:
+        os.chown(home, 0, 0)
+
+    assert findings(result)["home"]["fix"] == f"chown -R 0 {home}"
+    assert result.exit_code == 1
 
 
 def test_doctor_tells_of_a_search_that_fails_and_fails_not_for_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from popagent_models.assembly import Assembly
-from popagent_models.errors import ModelProviderError
-from popagent_models.events import Finished, ModelEvent
+from popagent_models.errors import ModelError, ModelProviderError
+from popagent_models.events import Finished, ModelEvent, ReasoningDelta, TextDelta, ToolCallDelta
 from popagent_models.failures import cut_off, no_answer
 from popagent_models.request import ModelRequest
 from popagent_models.sse import BodyReader
@@ -35,15 +35,23 @@ class Answer:
         return self.finished and self.reader.done
 
     def feed(self, data: bytes) -> Iterator[ModelEvent]:
-        """Yield the events that `data` completes; take all of them.
+        """Yield the events that `data` completes, fragments of one text as one event; take all of them.
 
         Raises:
-            ModelError: The body is out of bounds or reports an error.
+            ModelError: The body is out of bounds or reports an error; what came before that was yielded.
         """
-        for payload in self.reader.feed(data):
-            for event in self.assembly.take(payload):
-                self.started = True
-                yield event
+        events: list[ModelEvent] = []
+        failure: ModelError | None = None
+        try:
+            for payload in self.reader.feed(data):
+                events += self.assembly.take(payload)
+        except ModelError as error:
+            failure = error
+        for event in joined(events):
+            self.started = True
+            yield event
+        if failure is not None:
+            raise failure
 
     def end(self) -> list[ModelEvent]:
         """Return the last events, closed by `Usage` and `Finished`.
@@ -73,3 +81,29 @@ class Answer:
         calls = bool(self.assembly.calls.slots) or self.assembly.means_tool_calls
         if self.reader.damaged and calls:
             raise ModelProviderError(f"The model server at {self.host} sent a damaged tool call.")
+
+
+def joined(events: Iterable[ModelEvent]) -> Iterator[ModelEvent]:
+    """Yield the events, neighbouring fragments of one text as one.
+
+    What came at once was waited for once: a model that is faster than we are costs its reads, not its tokens.
+    """
+    last: ModelEvent | None = None
+    for event in events:
+        whole = None if last is None else _as_one(last, event)
+        if last is not None and whole is None:
+            yield last
+        last = whole or event
+    if last is not None:
+        yield last
+
+
+def _as_one(event: ModelEvent, following: ModelEvent) -> ModelEvent | None:
+    match event, following:
+        case TextDelta(text), TextDelta(more):
+            return TextDelta(text + more)
+        case ReasoningDelta(text), ReasoningDelta(more):
+            return ReasoningDelta(text + more)
+        case ToolCallDelta(index, text), ToolCallDelta(same, more) if index == same:
+            return ToolCallDelta(index, text + more)
+    return None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
-import socket
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,10 +9,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from popagent_models.errors import NOT_CONNECTED, ModelConfigurationError
 from popagent_telemetry.redaction import register_secret
+from popagent_web.addresses import gives_credentials, spelled
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 LONGEST_NAME: Final = 253
-_NUMBERS: Final = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]+){0,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Endpoint:
     def is_loopback(self) -> bool:
         """Whether the server runs on this machine."""
         name = _looked_up(urlsplit(self.url).hostname or "")
-        found = _literal(name)
+        found = spelled(name)
         if found is None:
             return name == "localhost" or name.endswith(".localhost")
         # Who connects to the address of all interfaces arrives at this machine.
@@ -67,6 +64,9 @@ def address(url: str) -> str:
         raise CredentialsError("must not hold a user name or password.")
     if not _can_be_a_host(parts.hostname or ""):
         raise AddressError("has no host that can exist. Check the spelling.")
+    found = spelled(_looked_up(parts.hostname or ""))
+    if found is not None and gives_credentials(str(found)):
+        raise AddressError("is an address where clouds give credentials, and no model server is asked there.")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").removesuffix("/models")
     return urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))
 
@@ -74,18 +74,6 @@ def address(url: str) -> str:
 def _looked_up(host: str) -> str:
     """Return the name as the system looks it up: look-alikes are what they stand for, the last dot is the root's."""
     return unicodedata.normalize("NFKC", host).lower().removesuffix(".")
-
-
-def _literal(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address that the system takes `host` for, as in 2130706433, 0x7f.1 or ::ffff:127.0.0.1."""
-    try:
-        found = ipaddress.ip_address(host)
-    except ValueError:
-        try:
-            return ipaddress.IPv4Address(socket.inet_aton(host)) if _NUMBERS.fullmatch(host) else None
-        except OSError:
-            return None
-    return found.ipv4_mapped or found if isinstance(found, ipaddress.IPv6Address) else found
 
 
 def _can_be_a_host(host: str) -> bool:

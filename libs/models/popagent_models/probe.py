@@ -19,6 +19,7 @@ from popagent_models.errors import ModelError, ModelTimeoutError
 from popagent_models.request import ModelRequest, Origin
 from popagent_models.upstream import BrokenOffError, RefusedError
 from popagent_proto.chat.models import ConnectionClass
+from popagent_web.outbound import NoAddressError
 
 CONNECT_S: Final = 3.0
 LIST_S: Final = 4.0
@@ -27,6 +28,7 @@ MOST_TOKENS: Final = 16
 REASONS: Final[tuple[tuple[type[BaseException], ConnectionClass], ...]] = (
     (ssl.SSLError, "tls"),
     (socket.gaierror, "dns"),
+    (NoAddressError, "dns"),
     (TimeoutError, "timeout"),
     (OSError, "refused"),
 )
@@ -90,6 +92,8 @@ async def _listed(client: ModelClient, at: Endpoint) -> tuple[str, ...] | Found:
     except (TimeoutError, ModelTimeoutError):
         return Found("timeout", _too_slow(at, LIST_S))
     except (ModelError, BrokenOffError) as error:
+        if any(isinstance(cause, NoAddressError) for cause in _behind(error)):
+            return Found("dns", f"{at.host} leads where clouds give credentials, and no model server is asked there.")
         kind = why_unreachable(error)
         return Found(kind, _unreachable(kind, at)) if kind else Found("not-openai", _not_openai(at))
     if names is None:

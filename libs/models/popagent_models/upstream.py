@@ -14,6 +14,8 @@ import aiohttp
 from popagent_models.endpoint import Endpoint
 from popagent_models.errors import ModelConfigurationError, ModelError
 from popagent_models.failures import no_headers, retry_after, unreachable
+from popagent_web.addresses import gives_credentials
+from popagent_web.outbound import VettedResolver
 from popagent_web.tls import trusted
 
 log = logging.getLogger(__name__)
@@ -132,12 +134,19 @@ class Upstream:
     def _connections(self) -> aiohttp.ClientSession:
         tls = trusted(trust_env=not self.endpoint.is_loopback) if self.endpoint.url.startswith("https:") else True
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=tls),
+            connector=aiohttp.TCPConnector(
+                resolver=VettedResolver(_may_be_asked), limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=tls
+            ),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout_s),
             proxy=proxy_for(self.endpoint),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
         )
+
+
+def _may_be_asked(address: str, _: str) -> bool:
+    """A model server may be anywhere, in the operator's own network too, but not where clouds give credentials."""
+    return not gives_credentials(address)
 
 
 def plain(error: Exception) -> Exception:

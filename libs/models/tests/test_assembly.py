@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from popagent_models.answer import Answer
 from popagent_models.assembly import Assembly
 from popagent_models.errors import ModelError, ModelProviderError, ModelRateLimitedError
-from popagent_models.events import ModelEvent, TextDelta, ToolCallDelta, ToolCallStart
+from popagent_models.events import ModelEvent, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallStart
 from popagent_models.request import ModelRequest
 from popagent_models.tool_calls import ToolCallAssembly
 from popagent_testing.asking import Heard
@@ -20,6 +21,10 @@ REQUEST = ModelRequest("m", [{"role": "user", "content": "hi"}])
 
 def delta(**fields: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": fields}]}
+
+
+def lines(*payloads: dict[str, Any]) -> bytes:
+    return b"".join(b"data: " + orjson.dumps(payload) + b"\n\n" for payload in payloads)
 
 
 def heard(*payloads: dict[str, Any]) -> Heard:
@@ -164,6 +169,42 @@ def test_a_json_answer_needs_no_finish_reason_but_content() -> None:
     assert complete.end()[0] == TextDelta("hi")
     with pytest.raises(ModelProviderError):
         blank.end()
+
+
+def test_fragments_that_come_together_are_one_event_and_those_of_two_texts_are_two() -> None:
+    answer = Answer(REQUEST, "host")
+    pieces = [
+        delta(reasoning="so "),
+        delta(reasoning="so"),
+        delta(content="a"),
+        delta(content="b"),
+        delta(tool_calls=[call('{"k"', "f", index=0, id="x")]),
+        delta(tool_calls=[call(":1}", index=0)]),
+        delta(tool_calls=[call("{}", "g", index=1, id="y")]),
+    ]
+
+    together = list(answer.feed(lines(*pieces)))
+    alone = list(answer.feed(lines(delta(content="c"))))
+
+    assert together == [
+        ReasoningDelta("so so"),
+        TextDelta("ab"),
+        ToolCallStart(0, "x", "f"),
+        ToolCallDelta(0, '{"k":1}'),
+        ToolCallStart(1, "y", "g"),
+        ToolCallDelta(1, "{}"),
+    ]
+    assert alone == [TextDelta("c")]
+
+
+def test_what_came_before_an_error_of_the_same_moment_was_said() -> None:
+    answer = Answer(REQUEST, "host")
+    events = answer.feed(lines(delta(content="a"), delta(content="b"), {"error": {"message": "x", "code": 500}}))
+
+    assert next(events) == TextDelta("ab")
+    with pytest.raises(ModelProviderError):
+        next(events)
+    assert answer.started
 
 
 @pytest.mark.parametrize(

@@ -246,3 +246,29 @@ def test_this_machine_is_known_by_every_spelling(host: str) -> None:
 )
 def test_another_machine_is_not_taken_for_this_one(host: str) -> None:
     assert not Endpoint(address(f"http://{host}:9")).is_loopback
+
+
+CLOUDS = ("169.254.169.254", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "１６９.254.169.254", "[fd00:ec2::254]")
+
+
+@pytest.mark.parametrize("host", [*CLOUDS, "[::ffff:a9fe:a9fe]", "[fe80::1]", "100.100.100.200"])
+def test_where_clouds_give_credentials_no_model_server_is(host: str) -> None:
+    with pytest.raises(AddressError, match="clouds give credentials"):
+        address(f"http://{host}/v1")
+
+
+async def test_a_name_that_leads_where_clouds_give_credentials_is_not_asked(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A resolver of ours: such a name cannot be looked up here.
+    async def resolve(*_: object) -> list[dict[str, object]]:
+        port = int(server.url.rpartition(":")[2].partition("/")[0])
+        return [{"hostname": "m", "host": "169.254.169.254", "port": port, "family": 2, "proto": 6, "flags": 0}]
+
+    monkeypatch.setattr("aiohttp.ThreadedResolver.resolve", resolve)
+    monkeypatch.setenv("NO_PROXY", "*")
+
+    found = await probe(Endpoint("http://model.test/v1", "the-key"))
+
+    assert found.kind == "dns"
+    assert "clouds give credentials" in found.sentence

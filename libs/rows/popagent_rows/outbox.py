@@ -31,6 +31,8 @@ PUBLISH_TIMEOUT_S: Final = 5.0
 STOP_TIMEOUT_S: Final = 5.0
 # Events of so long a time go together. Nobody waits for them, and what was just committed goes on to its first word.
 GATHER_S: Final = 0.02
+# While events keep coming, those of so long a time: to send costs the same for one and for many.
+PACE_S: Final = 0.1
 # What is not published by a commit of ours is looked for this much later: an event of a transaction that is not ours,
 # one that waits for another relay. It is no second GATHER_S: a gathering that began before the event was added would
 # use up a wake given at once, and look before that commit. The pulse covers what takes longer.
@@ -310,14 +312,17 @@ class Outbox:
         self.stream_may_be_new()
 
     async def _run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        next_at = clock()
         while True:
             await self._woken.wait()
             if not self._stopping:
-                await asyncio.sleep(GATHER_S)
+                await asyncio.sleep(max(GATHER_S, next_at - clock()))
             self._woken.clear()
             await self.flush()
             if self._stopping:
                 return
+            next_at = clock() + PACE_S
 
     async def flush(self) -> None:
         """Send until nothing is left or something fails."""

@@ -158,6 +158,25 @@ async def test_each_transaction_wakes_the_relay_after_its_own_commit(pool: Pool,
     assert recorder.seen == [("quick", 1), ("slow", 1)]
 
 
+async def test_what_follows_soon_goes_together_a_little_later(
+    pool: Pool, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "PACE_S", 0.5)
+    clock = asyncio.get_running_loop().time
+    outbox = Outbox(pool, recorder.publish)
+    outbox.start(Pulse(pool, period_s=60))
+    sent_at = []
+    for number in (1, 2):
+        async with outbox.transaction() as connection:
+            await outbox.add(connection, event("a", number))
+        await recorder.wait_for(number)
+        sent_at.append(clock())
+
+    await outbox.stop()
+
+    assert sent_at[1] - sent_at[0] >= 0.4
+
+
 async def test_an_event_is_held_back_while_an_older_one_of_its_aggregate_is_with_another_relay(
     pool: Pool, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from popagent_kit.errors import InvalidInputError
+from popagent_web.addresses import gives_credentials, spelled
 
 ADDRESSES: Final = "https://…, ssh://…, git://… or user@host:path"
 LONGEST: Final = 2_000
@@ -61,6 +62,7 @@ def _refused(reason: str) -> InvalidInputError:
 def _short_path(text: str) -> str:
     if _SHORT.fullmatch(text) is None:
         raise _refused(_NONE)
+    _refuse_clouds(text.partition(":")[0].rpartition("@")[2])
     path = text.partition(":")[2]
     if "@" in path:  # as in user:password@host, which is no form of git's, and would be stored all the same
         raise _refused(_NO_CREDENTIALS)
@@ -78,9 +80,16 @@ def _url_path(text: str) -> str:
         raise _refused(f"Repositories are not cloned from {parts.scheme}: addresses. Use {ADDRESSES}.")
     if not host or host.startswith("-") or not parts.path.strip("/"):
         raise _refused(f"This address names no repository. Use {ADDRESSES}.")
+    _refuse_clouds(host)
     secret = parts.password is not None or (parts.username is not None and parts.scheme != "ssh")
     if secret or parts.query or parts.fragment:
         raise _refused(_NO_CREDENTIALS)
     if parts.username is not None and _FOLDER.fullmatch(parts.username) is None:
         raise _refused(_NONE)
     return parts.path
+
+
+def _refuse_clouds(host: str) -> None:
+    found = spelled(host.lower())
+    if found is not None and gives_credentials(str(found)):
+        raise _refused("Clouds give credentials at this address, and no repository is fetched from there.")

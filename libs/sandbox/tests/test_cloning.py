@@ -51,6 +51,7 @@ HOSTILE = [
     *("-u:x", "--upload-pack=x:y", "git@-host:p", "host:-p", "host:", "a b:c", "host:p\n", "https://example.org:x/p"),
     *("host::p", "https://example.org/..", "https://example.org/.git", "host:..", "https://example.org/a%2fb%0a"),
     *("https://example.org/p q", "ssh://-x@example.org/p", "\x1b[2J:x", "https://[::1/p", "data:text/plain,x"),
+    *("https://169.254.169.254/p", "git://2852039166/p", "ssh://git@[::ffff:a9fe:a9fe]/p", "git@0xA9FEA9FE:p"),
     *("https://example.org/\u202ep", "HTTP://example.org/p", "fd::17/foo", "https://example.org/" + "p" * 2_000),
 ]
 

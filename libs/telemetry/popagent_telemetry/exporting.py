@@ -167,11 +167,15 @@ def span_record(span: ReadableSpan) -> dict[str, Any]:
     }
 
 
-def _attributes(given: Mapping[str, object] | None) -> Any:
-    attributes = given or {}
-    return redact_value(
-        {key: _cut(value, LONGEST_ATTRIBUTE) if isinstance(value, str) else value for key, value in attributes.items()}
-    )
+def _attributes(given: Mapping[str, object] | None) -> dict[str, Any]:
+    begun = {
+        key: value[: LONGEST_ATTRIBUTE + LONGEST_SECRET] if isinstance(value, str) else value
+        for key, value in (given or {}).items()
+    }
+    return {
+        key: excerpt(value, LONGEST_ATTRIBUTE) if isinstance(value, str) else value
+        for key, value in redact_value(begun).items()
+    }
 
 
 def _cut(text: str, limit: int) -> str:
@@ -186,7 +190,7 @@ def log_record(line: LogLine) -> dict[str, Any]:
         "level": line.level,
         "logger": line.logger,
         "message": _cut(line.message, LONGEST_ATTRIBUTE),
-        "attributes": redact_value({key: _cut(str(value), LONGEST_ATTRIBUTE) for key, value in line.fields.items()}),
+        "attributes": _attributes({key: str(value) for key, value in line.fields.items()}),
         "traceId": line.trace_id,
         "spanId": line.span_id,
     }

@@ -58,7 +58,7 @@ def render() -> bytes:
 EVENT_LOOP_LAG: Final = gauge("popagent_event_loop_lag_seconds", "How late the event loop woke up at the last tick")
 
 
-async def watch_event_loop(tick_s: float = 1.0) -> None:
+async def watch_event_loop(tick_s: float = 5.0) -> None:
     """Measure the event loop's lag until cancelled; one timer a process."""
     loop = asyncio.get_running_loop()
     while True:

@@ -27,6 +27,7 @@ from popagent_rows.outbox import Outbox
 from popagent_rows.pulse import Pulse
 from popagent_task_runner.tasks import closing as closing_workspaces
 from popagent_task_runner.tasks import following
+from popagent_task_runner.tasks.creating import Creations
 from popagent_task_runner.tasks.deps import Limits, RunDeps, TaskDeps
 from popagent_task_runner.tasks.executor import Call, Executor, Finished, Note, StoppedError, TaskFailedError, TaskRun
 from popagent_task_runner.tasks.following import Followers
@@ -214,7 +215,7 @@ async def start_runner(
     worker = TaskWorker(deps, bus, holder, rows=TaskRows(lease_s=lease_s, beat_s=beat_s))
     if works:
         await worker.start(pulse)
-    served = TaskDeps(pool, outbox, Known(), worker, Room(queue_depth))
+    served = TaskDeps(pool, outbox, Known(), worker, Room(queue_depth), Creations(pool))
     answering: Handlers[TaskDeps] = Handlers()
     answering.include(handlers)
     answering.include(following.handlers)

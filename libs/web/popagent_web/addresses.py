@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+import socket
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_NUMBERS: Final = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]+){0,3}")
 
 # Prefixes behind which the last four bytes are an IPv4 address that a gateway, or this machine, goes to.
 _CARRIERS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0/96", "::ffff:0:0:0/96")))
@@ -82,8 +86,27 @@ def may_be_own(address: str, host: str) -> bool:
 
 def is_of_a_server(address: Address) -> bool:
     """Tell whether a server of the operator's own can be at this address."""
-    nobody = address.is_link_local or address.is_multicast or address.is_unspecified
-    return not nobody and address not in _OF_CLOUDS
+    return not (address.is_multicast or address.is_unspecified or _gives_credentials(address))
+
+
+def gives_credentials(address: str) -> bool:
+    """Tell whether clouds give credentials at this address to whoever asks: nobody's server is looked for there."""
+    return _gives_credentials(_address(address))
+
+
+def _gives_credentials(address: Address) -> bool:
+    return address.is_link_local or address in _OF_CLOUDS
+
+
+def spelled(host: str) -> Address | None:
+    """Return the address that the system takes `host` for, as in 2130706433 or 0x7f.1; None when it is a name."""
+    found = literal(host)
+    if found is not None or not _NUMBERS.fullmatch(host):
+        return found
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None
 
 
 def literal(host: str) -> Address | None:

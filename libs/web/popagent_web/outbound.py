@@ -48,11 +48,11 @@ class Answer:
         return 300 <= self.status < 400
 
 
-class _NoAddressError(OSError):
-    pass
+class NoAddressError(OSError):
+    """A name leads to no address that it may have."""
 
 
-class _VettedResolver(AbstractResolver):
+class VettedResolver(AbstractResolver):
     """Resolves names, and gives only the addresses that they may have; the connection goes to one of these."""
 
     def __init__(self, may_be_reached: MayBeReached) -> None:
@@ -66,7 +66,7 @@ class _VettedResolver(AbstractResolver):
         found = await self._system.resolve(host, port, family)
         allowed = [each for each in found if self._may_be_reached(each["host"], host)]
         if not allowed:
-            raise _NoAddressError(f"{host} leads to no address that it may have")
+            raise NoAddressError(f"{host} leads to no address that it may have")
         return allowed
 
     async def close(self) -> None:
@@ -127,7 +127,7 @@ class Outbound:
 
 def _failure(error: Exception) -> OutboundError:
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, _NoAddressError):
+    if isinstance(cause, NoAddressError):
         return AddressRefusedError("has a name that leads to an address that it may not have")
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return NotReachedError("has a name that is not found")
@@ -141,7 +141,7 @@ def _failure(error: Exception) -> OutboundError:
 def _connections(may_be_reached: MayBeReached) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
-            resolver=_VettedResolver(may_be_reached), use_dns_cache=False, limit=0, force_close=True
+            resolver=VettedResolver(may_be_reached), use_dns_cache=False, limit=0, force_close=True
         ),
         headers={"user-agent": "popagent", "accept-encoding": "identity"},
         timeout=aiohttp.ClientTimeout(total=None),

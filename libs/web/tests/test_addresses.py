@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from popagent_web.addresses import may_be_own, may_be_reached, origin_of
+from popagent_web.addresses import gives_credentials, may_be_own, may_be_reached, origin_of, spelled
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,30 @@ def test_a_server_of_the_operator_may_be_near_and_never_where_clouds_give_creden
 def test_what_is_no_url_is_told_in_our_own_words(url: str) -> None:
     with pytest.raises(ValueError, match="must be an http or https URL with a host"):
         origin_of(url)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        *(("127.0.0.1", "127.0.0.1"), ("2130706433", "127.0.0.1"), ("0x7f.1", "127.0.0.1"), ("0177.1", "127.0.0.1")),
+        *(("2852039166", "169.254.169.254"), ("0xa9fea9fe", "169.254.169.254"), ("169.16689662", "169.254.169.254")),
+        *(("::ffff:a9fe:a9fe", "169.254.169.254"), ("::1", "::1"), ("0", "0.0.0.0")),
+        *(("example.org", None), ("fa", None), ("a.b.c.d", None), ("1.2.3.4.5", None), ("", None)),
+    ],
+)
+def test_an_address_is_known_by_every_spelling(host: str, address: str | None) -> None:
+    found = spelled(host)
+
+    assert (None if found is None else str(found)) == address
+
+
+@pytest.mark.parametrize(
+    ("address", "gives"),
+    [
+        *(("169.254.169.254", True), ("::ffff:169.254.169.254", True), ("64:ff9b::a9fe:a9fe", True), ("fe80::1", True)),
+        *(("fd00:ec2::254", True), ("100.100.100.200", True), ("168.63.129.16", True)),
+        *(("127.0.0.1", False), ("10.0.0.5", False), ("0.0.0.0", False), ("93.184.216.34", False), ("fd00::1", False)),
+    ],
+)
+def test_it_is_known_where_clouds_give_credentials(address: str, *, gives: bool) -> None:
+    assert gives_credentials(address) is gives

@@ -10,6 +10,7 @@ import pytest
 from popagent_chat.sessions import delete_all, removing
 from popagent_db.pool import Pool
 from popagent_kit.ids import new_id
+from popagent_proto.chat.hooks import CreateHook, HookFields
 from popagent_proto.chat.jobs import GetChatJob, ListChatJobs
 from popagent_proto.chat.sessions import (
     CreateSession,
@@ -22,8 +23,11 @@ from popagent_proto.chat.sessions import (
 )
 from popagent_proto.chat.workspaces import DeleteWorkspaceSessions, RegisterWorkspace, RegisterWorkspaceBody
 from popagent_proto.common import JobView
+from popagent_testing.model_replies import call
 from popagent_testing.model_server import ModelServer, Reply
+from popagent_testing.suite_bus import until
 from services.chat.tests.conftest import StartChat
+from services.chat.tests.hook_server import HookServer
 from services.chat.tests.running import Chat, Door, refusal
 
 
@@ -91,6 +95,35 @@ async def test_every_chat_of_one_workspace_goes_and_no_other(chat: Chat, door: D
     assert told == 5
     assert job.id in {each.id for each in (await door.ask(ListChatJobs())).items}
     assert await pool.fetchval("select count(*) from outbox where aggregate_id = $1", job.id) >= 2
+
+
+async def test_of_each_chat_hooks_are_told_and_its_audit_and_the_threads_of_its_specialists_go(
+    start: StartChat, door: Door, root: Path, pool: Pool, model: ModelServer
+) -> None:
+    async with HookServer() as server:
+        await start(hook_origins=server.origin)
+        for event in ("SessionEnd", "PreToolUse"):
+            fields = HookFields.model_validate({"name": event, "event": event, "url": f"{server.origin}/{event}"})
+            await door.ask(CreateHook(command_id=new_id(), fields=fields))
+        mine = await workspace(door, root)
+        gone = await chats(door, mine, 2)
+        for each in gone:
+            ask = call("agent-implementer", prompt="Look.")
+            model.script(Reply(tool_calls=(ask,)), Reply(text="Seen."), Reply(text="It was seen."))
+            await door.say("Hello", each)
+        threads = [row["thread_id"] for row in await pool.fetch("select thread_id from delegations")]
+        audited = await pool.fetchval("select count(*) from hook_runs where session_id = any($1)", gone)
+
+        await ended(door, (await door.ask(DeleteWorkspaceSessions(workspace_id=mine))).id)
+        await until(lambda: server.paths.count("/SessionEnd") == len(gone))
+
+        told = {each.json["sessionId"] for each in server.told if each.path == "/SessionEnd"}
+    await pool.execute("delete from hooks")
+    assert told == set(gone)
+    assert (len(threads), audited) == (2, 2)
+    assert [await left_of(pool, each) for each in gone] == [0, 0]
+    assert await pool.fetchval("select count(*) from threads where id = any($1)", threads) == 0
+    assert await pool.fetchval("select count(*) from messages where thread_id = any($1)", threads) == 0
 
 
 async def test_asked_twice_it_is_one_job_and_a_chat_made_meanwhile_stays(

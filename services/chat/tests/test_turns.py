@@ -139,7 +139,7 @@ async def test_an_edited_profile_and_edited_settings_hold_from_the_next_turn_on(
     request = model.requests[0].body
     assert request["messages"][0]["content"].startswith("Speak like a heron.")
     tools = [tool["function"]["name"] for tool in request["tools"]]
-    assert [name for name in tools if not name.startswith("agent-")] == ["list"]
+    assert [name for name in tools if not name.startswith("agent-")] == ["list", "agentCommunication"]
     assert len(model.requests) == 2
     assert (await settled(pool, turn, "completed"))["budgetExhausted"]
 

@@ -91,6 +91,7 @@ async def test_the_same_path_again_is_answered_with_the_stored_registration(door
     renamed = await refusal(door.ask(command("twice", "Second", first.id)))
 
     assert (taken.http_status, taken.code, taken.extra["workspace"]["id"]) == (409, "workspace_exists", first.id)
+    assert taken.message == "This directory is registered already, as “First”."
     assert replayed == first
     assert other.code == "workspace_exists"
     assert (renamed.http_status, renamed.code) == (409, "key_used")

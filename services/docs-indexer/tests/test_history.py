@@ -123,6 +123,12 @@ async def docs_revision(docs: Docs, folder: str) -> str:
     raise AssertionError
 
 
+async def test_a_workspace_that_is_none_has_no_list_of_deleted_pages(docs: Docs, refusal: Refusal) -> None:
+    assert (await deleted(docs)).items == []
+
+    await refusal(NotFoundError, deleted(docs.elsewhere(known=False)))
+
+
 async def test_a_deleted_page_does_not_come_back_over_another(docs: Docs, refusal: Refusal) -> None:
     page = await docs.create("a.md", "old")
     await docs.delete("a.md", page.revision)

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 QUEUE_ENTRIES: Final = 10_000
 BATCH_ENTRIES: Final = 500
+# Entries of so long a time go together, and the first word of an answer goes before its entry.
+GATHER_S: Final = 0.02
 RETRY_S: Final = 2.0
 RETENTION_S: Final = 3_600.0
 RETENTION_ROWS: Final = 5_000
@@ -87,6 +89,7 @@ class AuditLog:
                     await self._wake.wait()
             except TimeoutError:
                 continue
+            await asyncio.sleep(GATHER_S)
 
     async def flush(self) -> None:
         """Write what is queued, within two seconds; what is left is counted as dropped."""

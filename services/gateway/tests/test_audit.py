@@ -12,7 +12,7 @@ from popagent_db.bootstrap import bootstrap, role_dsn
 from popagent_db.migrate import migrate
 from popagent_db.pool import Pool, open_pool
 from popagent_db.query import prepare_all
-from popagent_gateway import audit_store
+from popagent_gateway import audit, audit_store
 from popagent_gateway.audit import BATCH_ENTRIES, DROPPED, AuditLog, Entry
 from popagent_gateway.door import key_id
 from popagent_gateway.wiring import Gateway
@@ -89,6 +89,24 @@ async def test_a_database_that_is_away_delays_no_answer_and_loses_no_entry(
     assert answer.status_code == 200
     assert len(await rows(pool, "/api/sessions/s1")) == 1
     await pool.close()
+
+
+async def test_entries_of_one_moment_are_stored_together(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "GATHER_S", 0.5)
+    audit_log = AuditLog(pool, 90)
+    audit_log.note(entry("/first"))
+    writing = asyncio.create_task(audit_log.run())
+    while not await rows(pool, "/first"):
+        await asyncio.sleep(0.01)
+
+    audit_log.note(entry("/together"))
+    await pool.fetchval("select 1")
+    audit_log.note(entry("/together"))
+    while len(stored := await pool.fetch("select xmin from audit_log where path = '/together'")) < 2:
+        await asyncio.sleep(0.01)
+
+    await tasks.end(writing)
+    assert stored[0] == stored[1]
 
 
 async def test_a_full_queue_drops_and_counts(pool: Pool) -> None:

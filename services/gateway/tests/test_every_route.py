@@ -11,6 +11,7 @@ from typing import Any, Final
 import httpx2
 import pytest
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from popagent_gateway.api import make_api
 from popagent_gateway.bodies import BODY_BYTES, LARGE_BODIES
@@ -96,7 +97,24 @@ SAID: Final[list[tuple[AppError, int, str | None]]] = [
 WHOLE_BODIES: Final[dict[str, Any]] = {
     "ChatRequest": {"id": "s1", "message": {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}},
     "AddWorkspaceBody": {"path": "mine", "name": "Mine"},
+    "ScheduleChanges": {"revision": 0, "name": "Daily"},
+    "CreatePageBody": {"path": "herons.md", "body": "Grey."},
+    "WritePageBody": {"path": "herons.md", "body": "Grey.", "revision": "0" * 64},
+    "MoveBody": {"path": "herons.md", "to": "birds.md"},
 }
+
+
+WHOLE_QUERIES: Final = {"path": "herons.md", "revision": "0" * 64, "q": "heron", "topics": "tasks", "cron": "@daily"}
+
+
+def required_query(route: APIRoute) -> Iterator[str]:
+    """Yield what must stand in the query of this route."""
+    for param in route.dependant.query_params:
+        kind = param.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from (field.alias or name for name, field in kind.model_fields.items() if field.is_required())
+        elif param.field_info.is_required():
+            yield param.alias
 
 
 def whole(route: APIRoute) -> Any:
@@ -126,7 +144,9 @@ async def told(http: httpx2.AsyncClient, calls: list[Call], **request: Any) -> d
 async def whole_request(http: httpx2.AsyncClient, call: Call, odd: str | None = None, at: int = 0) -> httpx2.Response:
     """Send what the route takes; one of its ids may be odd."""
     body = whole(call[1])
-    return await http.request(call[0], filled(call[1], odd, at), **({} if body is None else {"json": body}))
+    query = {asked: WHOLE_QUERIES[asked] for asked in required_query(call[1])}
+    path = filled(call[1], odd, at)
+    return await http.request(call[0], path, params=query, **({} if body is None else {"json": body}))
 
 
 def refusals(answers: dict[str, httpx2.Response]) -> dict[str, tuple[int, str]]:
@@ -157,7 +177,7 @@ async def test_no_change_takes_what_is_no_json_object(http: httpx2.AsyncClient, 
 async def test_no_change_takes_a_larger_body_than_it_accepts(http: httpx2.AsyncClient, owners: list[Owner]) -> None:
     answers = {}
     for method, route in CHANGES:
-        limit = LARGE_BODIES.get(route.path, BODY_BYTES)
+        limit = next((limit for path, limit in LARGE_BODIES if path.fullmatch(filled(route))), BODY_BYTES)
         body = b"{}" + b" " * (limit - 1)
         answers[name((method, route))] = await http.request(method, filled(route), content=body, headers=JSON)
 

@@ -12,6 +12,7 @@ from popagent_task_runner.settings import TaskRunnerSettings
 from popagent_task_runner.tasks import closing, following
 from popagent_task_runner.tasks import handlers as tasks
 from popagent_task_runner.tasks.chat import ChatLimits, WorkChecks
+from popagent_task_runner.tasks.creating import Creations
 from popagent_task_runner.tasks.deps import RunDeps, TaskDeps
 from popagent_task_runner.tasks.following import Followers
 from popagent_task_runner.tasks.retention import PRUNE_EVERY_S, Retention
@@ -41,7 +42,14 @@ async def build(service: Service[TaskRunnerSettings]) -> None:
     service.pulse.every(PRUNE_EVERY_S, "old tasks", retention.prune)
     service.serve(
         all_handlers(),
-        TaskDeps(service.pool, service.outbox, WorkChecks(service.bus), worker, Room(service.settings.queue_depth)),
+        TaskDeps(
+            service.pool,
+            service.outbox,
+            WorkChecks(service.bus),
+            worker,
+            Room(service.settings.queue_depth),
+            Creations(service.pool),
+        ),
     )
 
 

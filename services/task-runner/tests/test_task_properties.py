@@ -35,6 +35,7 @@ from popagent_proto.task_runner.tasks import (
 from popagent_rows.leased import Holder, LeaseLostError
 from popagent_rows.outbox import Outbox
 from popagent_task_runner.tasks import handlers, store
+from popagent_task_runner.tasks.creating import Creations
 from popagent_task_runner.tasks.deps import TaskDeps
 from popagent_task_runner.tasks.ending import Ending, Told, end, end_lost
 from popagent_task_runner.tasks.room import Room
@@ -74,7 +75,7 @@ class Tasks(RuleBasedStateMachine):
         super().__init__()
         self.pool = self.run(self.open())
         self.outbox = Outbox(self.pool, unpublished)
-        self.deps = TaskDeps(self.pool, self.outbox, Known(), Awake(), Room(1_000))
+        self.deps = TaskDeps(self.pool, self.outbox, Known(), Awake(), Room(1_000), Creations(self.pool))
         self.held: list[Held] = []
         self.seen: dict[str, tuple[str, int, int]] = {}
         self.resolved: set[str] = set()

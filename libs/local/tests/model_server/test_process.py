@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from popagent_local.model_server.llama import huge_pages
+from popagent_local.model_server.settings import ModelServerSettings
 
 COMMAND = [sys.executable, "-m", "popagent_local.model_server", "--port", "0", "--api-key-env", "TEST_MODEL_KEY"]
 
@@ -49,3 +50,16 @@ def test_huge_pages_are_asked_for_beside_what_is_tuned_already(
         monkeypatch.setenv("GLIBC_TUNABLES", given)
 
     assert huge_pages() == {"GLIBC_TUNABLES": passed}
+
+
+@pytest.mark.parametrize(
+    ("cores", "given", "threads"), [(1, None, (1, 1)), (2, None, (1, 2)), (8, None, (7, 8)), (8, "3", (3, 3))]
+)
+def test_one_core_is_left_to_the_suite_while_the_model_writes(
+    cores: int, given: str | None, threads: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+
+    settings = ModelServerSettings.load({} if given is None else {"POPAGENT_MODEL_THREADS": given}, {})
+
+    assert (settings.thread_count(), settings.prompt_thread_count()) == threads

@@ -71,7 +71,7 @@ async def clone_workspace(deps: ChatDeps, command: CloneWorkspace) -> JobView:
             return known
         registered = await store.BY_PATH.first(conn, source.folder)
         if registered is not None:
-            raise WorkspaceExistsError(extra={"workspace": registered.wire()}, field="directory")
+            raise WorkspaceExistsError.as_stored(registered, field="directory")
         if taken:
             raise DirectoryTakenError(
                 f"There is something at {source.folder} below the workspace root. Choose another directory, or "

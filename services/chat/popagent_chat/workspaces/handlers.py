@@ -46,6 +46,12 @@ class WorkspaceExistsError(ConflictError):
 
     code = "workspace_exists"
 
+    @classmethod
+    def as_stored(cls, stored: WorkspaceView, field: str | None = None) -> WorkspaceExistsError:
+        """Return the error that names the registration that there is, and has it beside."""
+        message = f"This directory is registered already, as “{stored.name}”."
+        return cls(message, extra={"workspace": stored.wire()}, field=field)
+
 
 class WorkspaceNotFoundError(NotFoundError):
     """There is no workspace with this id."""
@@ -96,7 +102,7 @@ async def register_workspace(deps: ChatDeps, command: RegisterWorkspace) -> Work
         if stored.revision == 0 and stored.name != command.body.name:
             raise KeyUsedError
         return stored
-    raise WorkspaceExistsError(extra={"workspace": stored.wire()})
+    raise WorkspaceExistsError.as_stored(stored)
 
 
 @handlers.answers(PatchWorkspace)

@@ -9,7 +9,7 @@ from typing import Final
 from popagent_bus import Handlers
 from popagent_db.pool import Connection, Pool
 from popagent_docs_indexer.deps import DocsDeps
-from popagent_docs_indexer.library import adding, claim
+from popagent_docs_indexer.library import adding, claim, require_workspace
 from popagent_docs_indexer.pages import store
 from popagent_docs_indexer.pages.handlers import changed
 from popagent_docs_indexer.pages.store import StoredPage
@@ -106,6 +106,8 @@ async def list_deleted(deps: DocsDeps, query: ListDeletedPages) -> DeletedPages:
     before, page_id = (None, None) if query.cursor is None else cursors.decode(query.cursor)
     async with deps.pool.acquire() as conn:
         found = await store.DELETED.all(conn, query.workspace_id, before, page_id, query.limit + 1)
+    if not found:
+        await require_workspace(deps, query.workspace_id)
     items = found[: query.limit]
     more = len(found) > query.limit
     return DeletedPages(items=items, next_cursor=cursors.encode(items[-1].deleted_at, items[-1].id) if more else None)

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from popagent_db.pool import Pool
 from popagent_proto.task_runner.tasks import TaskStarted, TaskStopped
 from popagent_rows.outbox import Outbox
+from popagent_task_runner.tasks.creating import Creations
 from popagent_task_runner.tasks.executor import Executor
 from popagent_task_runner.tasks.room import Room
 from popagent_task_runner.tasks.transcript import TEXT_EVERY_S, nobody_follows
@@ -88,3 +89,4 @@ class TaskDeps:
     check: CheckPort
     tasks: Tasks
     room: Room
+    creations: Creations

@@ -185,8 +185,7 @@ async def _file_remediation(
     conn: Connection, outbox: Outbox, task: LeasedTask, ending: Ending, *, facts: Facts
 ) -> None:
     """File the one remediation of a failed task, with the default model of the moment."""
-    filed = await making.insert(
-        conn,
+    new = making.new_task(
         task_id=new_id(),
         prompt=await remediation_prompt(conn, task, ending.cause or "unknown", ending.error),
         workspace_id=task.workspace_id,
@@ -197,8 +196,8 @@ async def _file_remediation(
         remediates=task.id,
         title=remediation_title(task.title),
     )
-    if filed is not None:
-        log.info("a task failed and gets a remediation", extra={"task": task.id, "remediation": filed.id})
+    if await store.INSERT.all(conn, *making.arrays_of([new])):
+        log.info("a task failed and gets a remediation", extra={"task": task.id, "remediation": new.task.id})
         outbox.wake()
 
 

@@ -43,43 +43,63 @@ FULL_RETRY_AFTER_S: Final = 10.0
 
 @handlers.answers(CreateTask)
 async def create_task(deps: TaskDeps, command: CreateTask) -> TaskSummary:
-    """Store the task, if its workspace, agent and model are known and its queue has room."""
+    """Store the task, if its workspace, agent and model are known and its queue has room.
+
+    While there is room and the time is known, it is stored at once; what is there already is looked at when it was not.
+    """
     body = command.body
     workspace_id = await deps.check(body.workspace_id, body.agent_id, body.model)
-    async with deps.pool.acquire() as conn:
-        while True:
-            to_count = deps.room.to_count(workspace_id)
-            seen = await store.SEEN.one(conn, command.command_id, workspace_id, to_count)
+    look = command.unless_scheduled
+    while True:
+        to_count = deps.room.to_count(workspace_id)
+        now = None if look or to_count else deps.creations.clock.now()
+        if now is None:
+            seen = await _seen(deps, command, workspace_id, to_count)
             if seen.task is not None:
                 return _repeated(command, seen.task)
-            if seen.closed:
-                raise WorkspaceClosingError
-            if command.unless_scheduled:
-                earlier = await store.ACTIVE_OF_SCHEDULE.first(conn, command.schedule_id)
-                if earlier is not None:
-                    raise ScheduleBusyError(f"Task {earlier} of an earlier time still waits or runs.")
-            if to_count and not deps.room.counted(workspace_id, seen.waiting):
-                raise QueueFullError(retry_after_s=FULL_RETRY_AFTER_S)
-            created = await making.insert(
-                conn,
-                task_id=command.command_id,
-                prompt=body.prompt,
-                workspace_id=workspace_id,
-                now=seen.now,
-                max_attempts=body.max_attempts,
-                source=command.source,
-                workflow=command.workflow,
-                agent_id=body.agent_id,
-                model=body.model,
-                session_id=command.session_id,
-                schedule_id=command.schedule_id,
-                priority=body.priority,
-            )
-            if created is not None:
-                break  # else the same command came twice at once; seen now, it is the stored one
+            now = seen.now
+        new = making.new_task(
+            task_id=command.command_id,
+            prompt=body.prompt,
+            workspace_id=workspace_id,
+            now=now,
+            max_attempts=body.max_attempts,
+            source=command.source,
+            workflow=command.workflow,
+            agent_id=body.agent_id,
+            model=body.model,
+            session_id=command.session_id,
+            schedule_id=command.schedule_id,
+            priority=body.priority,
+        )
+        if await deps.creations.store(new):
+            break
+        look = True  # the same command came twice, or its workspace was closed
     deps.outbox.wake()
     deps.tasks.wake()
-    return created
+    return new.task
+
+
+async def _seen(deps: TaskDeps, command: CreateTask, workspace_id: str, to_count: int) -> store.Seen:
+    """Return the time, and the task if it is there already.
+
+    Raises:
+        WorkspaceClosingError, ScheduleBusyError, QueueFullError: It is not, and must not be made.
+    """
+    async with deps.pool.acquire() as conn:
+        seen = await store.SEEN.one(conn, command.command_id, workspace_id, to_count)
+        deps.creations.clock.told(seen.now)
+        if seen.task is not None:
+            return seen
+        if seen.closed:
+            raise WorkspaceClosingError
+        if command.unless_scheduled:
+            earlier = await store.ACTIVE_OF_SCHEDULE.first(conn, command.schedule_id)
+            if earlier is not None:
+                raise ScheduleBusyError(f"Task {earlier} of an earlier time still waits or runs.")
+    if to_count and not deps.room.counted(workspace_id, seen.waiting):
+        raise QueueFullError(retry_after_s=FULL_RETRY_AFTER_S)
+    return seen
 
 
 def _repeated(command: CreateTask, task: TaskDetail) -> TaskSummary:

@@ -1,22 +1,31 @@
-"""Storing a new task with the event that tells of it, in one statement."""
+"""A new task with the event that tells of it: stored in one statement, however many there are of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from popagent_db.pool import Connection
+from popagent_kit import json
 from popagent_proto.task_runner.tasks import TaskChanged, TaskSource, TaskSummary
 from popagent_rows import outbox
-from popagent_task_runner.tasks import store
 from popagent_task_runner.tasks.prompts import title_of
 
 # DESIGN §3: one active self-update at a time.
 SELF_UPDATE_KEY: Final = "self-update"
 
 
-async def insert(
-    conn: Connection,
+@dataclass(frozen=True)
+class NewTask:
+    """A task before it is stored; `columns` are the arguments of store.INSERT for it."""
+
+    task: TaskSummary
+    prompt: str
+    columns: tuple[object, ...]
+
+
+def new_task(
     *,
     task_id: str,
     prompt: str,
@@ -32,11 +41,8 @@ async def insert(
     remediates: str | None = None,
     priority: int = 0,
     title: str | None = None,
-) -> TaskSummary | None:
-    """Store the task and its event; None when the id, or the remediation of this parent, is there already.
-
-    Wake the relay after the commit.
-    """
+) -> NewTask:
+    """Return the task and its event, which carries the trace that is current here; `now` is the database's time."""
     task = TaskSummary(
         id=task_id,
         title=title_of(title or prompt),
@@ -66,8 +72,8 @@ async def insert(
         ended_at=None,
     )
     key = SELF_UPDATE_KEY if source == "self-update" and remediates is None else None
-    stored = await store.INSERT.first(
-        conn,
+    event_id, subject, _, payload, headers = outbox.row_of(TaskChanged(aggregate_id=task_id, version=0, task=task))
+    columns = (
         task_id,
         task.title,
         prompt,
@@ -83,7 +89,14 @@ async def insert(
         priority,
         max_attempts,
         now,
-        now,
-        *outbox.row_of(TaskChanged(aggregate_id=task_id, version=0, task=task)),
+        event_id,
+        subject,
+        payload,
+        json.dumps(headers).decode(),
     )
-    return None if stored is None else task
+    return NewTask(task, prompt, columns)
+
+
+def arrays_of(new: Sequence[NewTask]) -> list[list[object]]:
+    """Return the arguments of store.INSERT."""
+    return [list(column) for column in zip(*(each.columns for each in new), strict=True)]

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 
 from popagent_db.query import Query
 from popagent_proto.task_runner.tasks import TaskDetail, TaskSource, TaskSummary
-from popagent_rows import outbox
 from popagent_rows.closing import is_closed
 from popagent_rows.leased import FENCE
 
@@ -61,23 +60,36 @@ SEEN: Final = Query(
 LOCK_TABLE: Final = Query(None, "lock table tasks in share mode")
 COUNT_IN_WORKSPACE: Final = Query(int, "select count(*) from tasks where workspace_id = $1")
 
-# A task and the event of it, $17 to $21; no row when the id, or the remediation of this parent, is there already, nor
-# in a workspace that is closed: a remediation is none of it that is new, for its parent is there.
+# Tasks and the event of each, an array a column; see making.py. Returned are the ids of those that were stored: not
+# when the id, or the remediation of this parent, is there already, nor in a workspace that is closed. A remediation is
+# none of it that is new, for its parent is there.
 INSERT: Final = Query(
     str,
     f"""
-    with created as (
+    with wanted as (
+        select *
+        from unnest(
+            $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[], $7::text[], $8::text[],
+            $9::text[], $10::text[], $11::text[], $12::text[], $13::integer[], $14::integer[], $15::timestamptz[],
+            $16::text[], $17::text[], $18::text[], $19::text[]
+        ) as w (
+            id, title, prompt, source, workspace_id, workflow, agent_id, model, session_id, schedule_id, remediates,
+            concurrency_key, priority, max_attempts, created_at, event_id, subject, payload, headers
+        )
+    ), created as (
         insert into tasks (
             id, title, prompt, source, workspace_id, workflow, agent_id, model, session_id, schedule_id, remediates,
             concurrency_key, priority, max_attempts, run_at, created_at
         )
-        select $1, $2, $3, $4, $5, $6::boolean, $7, $8, $9, $10, $11, $12, $13::integer, $14::integer, $15::timestamptz,
-            $16::timestamptz
-        where $11::text is not null or not {is_closed("$5::text")}
+        select id, title, prompt, source, workspace_id, workflow, agent_id, model, session_id, schedule_id, remediates,
+            concurrency_key, priority, max_attempts, created_at, created_at
+        from wanted
+        where remediates is not null or not {is_closed("wanted.workspace_id")}
         on conflict do nothing
         returning id
     ), told as (
-        {outbox.insert_from("created", 17)}
+        insert into outbox (id, subject, aggregate_id, payload, headers)
+        select event_id, subject, wanted.id, payload, headers::jsonb from wanted join created on created.id = wanted.id
     )
     select id from created
     """,

@@ -11,7 +11,7 @@ import { plural } from "../ui/words";
 import { Company } from "./Company";
 import { Editor } from "./Editor";
 import { useDrafts } from "./draftStore";
-import { initials } from "./labels";
+import { initials } from "../ui/initials";
 import { ORCHESTRATOR, agentHealthQuery, agentsQuery } from "./queries";
 import "../settings/settings.css";
 import "./agents.css";

@@ -3,7 +3,7 @@ import { Link } from "wouter";
 import type { CompanyView } from "../contracts";
 import { Loading } from "../settings/Loading";
 import { Icon } from "../ui/Icon";
-import { initials } from "./labels";
+import { initials } from "../ui/initials";
 import { ORCHESTRATOR, companyQuery } from "./queries";
 
 type CompanyMember = CompanyView["departments"][number]["members"][number];

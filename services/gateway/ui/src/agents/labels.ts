@@ -38,10 +38,3 @@ export function changesOf(stored: AgentView, draft: Draft): Change[] {
     return { key: field, label: LABELS[field], kind, before, after };
   });
 }
-
-/** Two letters that stand for a name. */
-export function initials(name: string): string {
-  const words = name.trim().split(/\s+/);
-  const [first = "", second = ""] = words.length > 1 ? words.map((word) => [...word][0] ?? "") : [...(words[0] ?? "")];
-  return first.toUpperCase() + second.toLowerCase();
-}

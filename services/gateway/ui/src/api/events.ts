@@ -35,8 +35,8 @@ export class EventStream extends ResumedStream {
     } else if (event === "health") {
       this.tell({ kind: "health", health: JSON.parse(data) as SuiteHealthView });
     } else {
-      const { name, event: payload } = JSON.parse(data) as { name: EventName; event: never };
-      this.tell({ kind: "event", name, event: payload });
+      // The gateway never tells one event under the name of another.
+      this.tell({ kind: "event", ...(JSON.parse(data) as { name: EventName }) } as Heard);
     }
   }
 

@@ -113,3 +113,21 @@ export abstract class ResumedStream {
     }
   }
 }
+
+/** Keep a connection open only while the page is in view: a browser has few of them for one server. `open` returns how to close it. */
+export function whileInView(open: () => () => void): () => void {
+  let close: (() => void) | null = null;
+  const turn = () => {
+    if (document.visibilityState === "visible") close ??= open();
+    else {
+      close?.();
+      close = null;
+    }
+  };
+  turn();
+  document.addEventListener("visibilitychange", turn);
+  return () => {
+    document.removeEventListener("visibilitychange", turn);
+    close?.();
+  };
+}

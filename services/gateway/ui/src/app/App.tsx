@@ -8,6 +8,7 @@ import { Shell } from "./Shell";
 import { client, follow } from "./queries";
 
 const Agents = lazy(() => import("../agents/Agents"));
+const Channels = lazy(() => import("../channels/Channels"));
 const Observe = lazy(() => import("../observe/Observe"));
 // One file: they have more in common than either has alone.
 const Schedules = lazy(async () => ({ default: (await import("../tasks/screens")).Schedules }));
@@ -32,6 +33,7 @@ export function App() {
                 </Route>
                 <Route path="/tasks/:id?">{({ id }) => <Tasks id={id ?? null} />}</Route>
                 <Route path="/schedules/:id?">{({ id }) => <Schedules id={id ?? null} />}</Route>
+                <Route path="/channels/:id?/:thread?">{({ id, thread }) => <Channels id={id ?? null} thread={thread ?? null} />}</Route>
                 <Route path="/agents/:place?/:part?/:item?">
                   {({ place, part, item }) => <Agents place={place ?? null} part={part ?? null} item={item ?? null} />}
                 </Route>

@@ -1,4 +1,5 @@
 import { Link, useLocation } from "wouter";
+import { unreadWord, useUnread } from "../channels/list";
 import { useNeeds } from "../tasks/lists";
 import { Icon, type IconName } from "../ui/Icon";
 import { Menu } from "../ui/Menu";
@@ -17,6 +18,7 @@ export const PLACES: readonly Place[] = [
   { path: "/chat", label: "Chat", icon: "chat", keys: "g c", group: null },
   { path: "/tasks", label: "Tasks", icon: "tasks", keys: "g t", group: null },
   { path: "/schedules", label: "Schedules", icon: "clock", keys: "g s", group: null },
+  { path: "/channels", label: "Channels", icon: "channels", keys: "g h", group: null },
   { path: "/agents", label: "Agents", icon: "agents", keys: "g a", group: "Company" },
   { path: "/observe", label: "Observe", icon: "observe", keys: "g o", group: "System" },
   { path: "/settings", label: "Settings", icon: "settings", keys: "g ,", group: null },
@@ -24,13 +26,23 @@ export const PLACES: readonly Place[] = [
 const IN_TABS = PLACES.slice(0, 4);
 const BEHIND = PLACES.slice(4);
 
-function useCounts(): Record<string, { text: string; words: string; isWait: boolean }> {
+interface Count {
+  text: string;
+  words: string;
+  /** The look of what is more than a word. */
+  badge: "badge" | "badge quiet" | null;
+}
+
+function useCounts(): Record<string, Count> {
   // A count may come later than what the screen asks for.
-  const { needs, running, more } = useNeeds(useIdle());
+  const isIdle = useIdle();
+  const { needs, running, more } = useNeeds(isIdle);
   const waiting = `${needs.length}${more ? "+" : ""}`;
+  const unread = useUnread(isIdle);
   return {
-    ...(needs.length > 0 && { "/inbox": { text: waiting, words: `${waiting} waiting`, isWait: true } }),
-    ...(running > 0 && { "/tasks": { text: `${running} running`, words: `${running} running`, isWait: false } }),
+    ...(needs.length > 0 && { "/inbox": { text: waiting, words: `${waiting} waiting`, badge: "badge" } }),
+    ...(running > 0 && { "/tasks": { text: `${running} running`, words: `${running} running`, badge: null } }),
+    ...(unread > 0 && { "/channels": { text: unreadWord(unread), words: `${unreadWord(unread)} unread`, badge: "badge quiet" } }),
   };
 }
 
@@ -53,7 +65,7 @@ export function RailLinks() {
             <Link href={path} aria-current={isHere(path) ? "page" : undefined} title={count ? `${label}: ${count.words}` : label}>
               <Icon name={icon} />
               <span className="label">{label}</span>
-              {count && <span className={count.isWait ? "badge" : "label end xs faint"}>{count.text}</span>}
+              {count && <span className={count.badge ?? "label end xs faint"}>{count.text}</span>}
             </Link>
           </div>
         );
@@ -68,22 +80,28 @@ export function Tabs() {
   const isHere = useIsHere();
   const counts = useCounts();
   const isBehind = BEHIND.some(({ path }) => isHere(path));
+  const hidden = BEHIND.map(({ path }) => counts[path]).find((count) => count?.badge);
   return (
     <nav className="tabs" aria-label="Main">
       {IN_TABS.map(({ path, label, icon }) => (
         <Link key={path} href={path} aria-current={isHere(path) ? "page" : undefined}>
           <Icon name={icon} />
           {label}
-          {counts[path]?.isWait && <span className="badge">{counts[path].text}</span>}
+          {counts[path]?.badge && <span className={counts[path].badge}>{counts[path].text}</span>}
         </Link>
       ))}
       <Menu
-        label="More"
+        label={hidden ? `More ${hidden.words}` : "More"}
         className={isBehind ? "is-here" : ""}
-        items={BEHIND.map(({ path, label, icon }) => ({ label, icon, onSelect: () => navigate(path) }))}
+        items={BEHIND.map(({ path, label, icon }) => ({
+          label: counts[path] ? `${label}: ${counts[path].words}` : label,
+          icon,
+          onSelect: () => navigate(path),
+        }))}
       >
         <Icon name="menu" />
-        More
+        {hidden ? "More " : "More"}
+        {hidden?.badge && <span className={hidden.badge}>{hidden.text}</span>}
       </Menu>
     </nav>
   );

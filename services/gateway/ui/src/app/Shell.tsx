@@ -12,6 +12,7 @@ import { listenForKeys, spell, useCommands } from "./commands";
 const ERRANDS = [
   { path: "/tasks/new", title: "Give a task" },
   { path: "/schedules/new", title: "Make a schedule" },
+  { path: "/channels/settings", title: "Change who answers in channels" },
   { path: "/settings/models", title: "Connect a model" },
   { path: "/settings/workspaces", title: "Register a workspace" },
   { path: "/settings/hooks", title: "See which hooks are asked" },

@@ -11,6 +11,7 @@ import type {
   SuiteHealthView,
   WorkspaceList,
 } from "../contracts";
+import { noteChannelSettings, noteMessage } from "../channels/list";
 import { dropTask, noteTask } from "../tasks/lists";
 import { noteJob } from "./jobs";
 
@@ -153,6 +154,12 @@ export function follow(heard: Heard): void {
       case "schedules-changed":
       case "schedules-deleted":
         void client.invalidateQueries({ queryKey: [SCHEDULES] });
+        break;
+      case "channels-message":
+        noteMessage(client, heard.event);
+        break;
+      case "channels-settings":
+        noteChannelSettings(client, heard.event.settings);
         break;
       case "agents-changed":
         void client.invalidateQueries({ queryKey: [AGENTS] });

@@ -1,4 +1,4 @@
-import { type ReactNode, memo, useContext, useId, useState } from "react";
+import { Fragment, type ReactNode, memo, useContext, useId, useState } from "react";
 import { Link } from "wouter";
 import { HookRuns } from "../hooks/HookRuns";
 import { CopyButton } from "../ui/CopyButton";
@@ -8,11 +8,11 @@ import { visible } from "../ui/visible";
 import { clock, count, duration, exactly, plural } from "../ui/words";
 import { Branches } from "./Branches";
 import { ChangeButton } from "./ChangeButton";
-import { Delegation } from "./Delegation";
+import { Delegation, Woken } from "./Delegation";
 import { Elapsed } from "./Elapsed";
 import { Prose } from "./Prose";
 import { ToolLine } from "./ToolLine";
-import { isDelegation, piecesOf } from "./delegation";
+import { type Piece, isDelegation, isLetter, piecesOf, storedOf } from "./delegation";
 import { MayChange } from "./mayChange";
 import { type Ending, type Message, type Part, isFailureText, textOf, toolCall } from "./messages";
 
@@ -41,6 +41,7 @@ export const Answer = memo(function Answer({
   const pieces = piecesOf(message, isShown);
   const lastIndex = pieces.at(-1)?.index;
   const ending = isLive ? null : endingOf(message);
+  const stored = storedOf(message);
   return (
     <article className="turn answer" id={`m-${message.id}`} aria-label="Orchestrator">
       <div className="event first">
@@ -58,17 +59,27 @@ export const Answer = memo(function Answer({
           </span>
         </header>
       </div>
-      {pieces.map((piece) =>
-        "given" in piece ? (
-          <Delegation key={piece.index} given={piece.given} messageId={message.id} ending={ending} />
-        ) : (
-          <PartView key={piece.index} part={piece.part} isGrowing={isLive && piece.index === lastIndex} />
-        ),
-      )}
+      {pieces.map((piece) => (
+        <Fragment key={piece.index}>
+          {"given" in piece ? (
+            <Delegation given={piece.given} messageId={message.id} ending={ending} />
+          ) : (
+            <PartView part={piece.part} isGrowing={isLive && piece.index === lastIndex} />
+          )}
+          <Woken callIds={wakersOf(piece)} stored={stored} messageId={message.id} ending={ending} />
+        </Fragment>
+      ))}
       {isLive ? <Working parts={message.parts} /> : <Stamp message={message} isLast={isLast} actions={actions} />}
     </article>
   );
 });
+
+/** The calls of a piece under which letters may have woken somebody. */
+function wakersOf(piece: Piece): string[] {
+  if ("given" in piece) return piece.given.map(({ call }) => call.id);
+  const call = toolCall(piece.part);
+  return call && isLetter(call) ? [call.id] : [];
+}
 
 function isShown(part: Part): boolean {
   if (part.type === "text") return part.text.trim() !== "" && !isFailureText(part);

@@ -2,10 +2,11 @@ import { useContext, useId, useMemo, useState, useSyncExternalStore } from "reac
 import type { AgentActivity } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { StateGlyph } from "../ui/StateGlyph";
+import { initials } from "../ui/initials";
 import { useNow } from "../ui/useNow";
 import { LaneWork } from "./LaneWork";
 import { type Activities, Told } from "./activity";
-import { type Given, REFUSED, type Time, factsOf, headOf, lineOf, nameOf, spansOf, standing, sumOf, timeOf } from "./delegation";
+import { type Given, REFUSED, type Time, factsOf, headOf, isWokenUnder, lineOf, nameById, nameOf, spansOf, standing, sumOf, timeOf, wokenOf } from "./delegation";
 import type { Ending } from "./messages";
 
 /** Work that was given to specialists: one card, a lane for each. Nothing in it opens or closes by itself. */
@@ -41,6 +42,16 @@ export function Delegation({ given, messageId, ending }: { given: Given[]; messa
       </section>
     </div>
   );
+}
+
+/** Agents that were woken by letters of these calls, or of those who worked for them; nothing while there is none. */
+export function Woken({ callIds, stored, messageId, ending }: { callIds: string[]; stored: Map<string, AgentActivity>; messageId: string; ending: Ending | null }) {
+  const told = useContext(Told);
+  const known = () => (stored.size > 0 ? [...stored] : told.all(messageId)).filter(([id, activity]) => isWokenUnder(id, activity, callIds));
+  // Watched is who they are and how they stand; what they do is watched by their lanes.
+  useSyncExternalStore(told.watch, () => JSON.stringify(known().map(([id, { state }]) => [id, state])));
+  const woken = known().map(([id, activity]) => wokenOf(id, activity, stored.get(id) ?? null));
+  return woken.length > 0 ? <Delegation given={woken} messageId={messageId} ending={ending} /> : null;
 }
 
 /** What is stored is whole; until then, what was told. */
@@ -101,9 +112,12 @@ function Lane({
         onClick={() => setOpen(!open)}
       >
         <span className="who" aria-hidden="true">
-          {name.slice(0, 2)}
+          {initials(name)}
         </span>
-        <b className="cut">{name}</b>
+        <b className="cut">
+          {name}
+          {given.askedBy !== undefined && <span className="faint"> for {nameById(given.askedBy)}</span>}
+        </b>
         <span className="track" aria-hidden="true">
           {span && <i style={{ left: `${span.from}%`, width: `${span.length}%` }} />}
         </span>

@@ -5,14 +5,14 @@ import { StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import { count, duration, plural } from "../ui/words";
 import { Prose } from "./Prose";
-import { type Given, type Standing, entriesOf, gistOf, taskOf, tokensOf } from "./delegation";
+import { type Given, type Standing, entriesOf, gistOf, nameById, taskOf, tokensOf } from "./delegation";
 
 // Within this distance of the end the reader follows what comes.
 const NEAR_PX = 24;
 
 /** Everything that is known of one specialist's work, in a box that grows to a bound. */
 export function LaneWork({
-  given: { call },
+  given: { call, askedBy },
   activity,
   name,
   stands,
@@ -36,7 +36,7 @@ export function LaneWork({
   const result = call.state === "output-available" && typeof call.output === "string" ? call.output.trim() : "";
   const entries = entriesOf(activity);
   const last = entries.at(-1);
-  // The last text is what the orchestrator was given, unless that was cut.
+  // The last text is what whoever asked was given, unless that was cut.
   if (result && last?.kind === "text" && result.startsWith((last.text ?? "").trim())) entries.pop();
   return (
     <div className="lane-work" ref={box} onScroll={onScroll} tabIndex={0} role="group" aria-label={`What ${name} does`}>
@@ -52,7 +52,7 @@ export function LaneWork({
       </ol>
       {activity?.omitted ? <p className="faint">{plural(activity.omitted, "more call or text", "more calls and texts")}, not kept here.</p> : null}
       {isRunning && entries.length === 0 && <p className="faint">It has not said or done anything yet.</p>}
-      {(result || call.error) && <h4>What the orchestrator was given</h4>}
+      {(result || call.error) && <h4>{askedBy === undefined ? "What the orchestrator was given" : `What ${nameById(askedBy)} was answered`}</h4>}
       {result && <Prose text={result} isGrowing={false} />}
       {call.error && <p className={stands.state === "failed" ? "is-fail told" : "told"}>{visible(call.error)}</p>}
       <Facts activity={activity} isRunning={isRunning} />

@@ -48,6 +48,11 @@ export class Activities {
     return messageId === this.messageId ? (this.known.get(callId) ?? null) : null;
   }
 
+  /** Everything that is known of the message, in the order in which it began. */
+  all(messageId: string): [string, AgentActivity][] {
+    return messageId === this.messageId ? [...this.known] : [];
+  }
+
   watch = (watcher: () => void): (() => void) => {
     this.watchers.add(watcher);
     return () => this.watchers.delete(watcher);

@@ -1,6 +1,22 @@
 import { expect, test } from "vitest";
 import type { AgentActivity } from "../contracts";
-import { entriesOf, factsOf, gistOf, headOf, lineOf, nameOf, piecesOf, spansOf, standing, sumOf, timeOf } from "./delegation";
+import {
+  entriesOf,
+  factsOf,
+  gistOf,
+  headOf,
+  isWokenUnder,
+  lineOf,
+  nameById,
+  nameOf,
+  piecesOf,
+  spansOf,
+  standing,
+  storedOf,
+  sumOf,
+  timeOf,
+  wokenOf,
+} from "./delegation";
 import { type Message, type Part, type ToolCall, toolCall } from "./messages";
 
 const step = { type: "step-start" } as Part;
@@ -40,6 +56,35 @@ test("specialists that follow each other share a card, and what is only stored m
 
   expect(pieces.map((piece) => ("given" in piece ? piece.given.map((given) => given.stored?.steps) : piece.part.type))).toEqual([[2, 3], "text"]);
   expect(piecesOf(streamed, shown).map((piece) => piece.index)).toEqual(pieces.map((piece) => piece.index));
+});
+
+test("who was woken by a letter stands under the call that led to it, and under no other", () => {
+  const woken = { agentId: "reviewer", askedBy: "researcher", state: "running" } as AgentActivity;
+  const stored = storedOf(message(step, tool("a", "agent-researcher"), activity("a", {}), activity("a/b", woken)));
+
+  expect([...stored.keys()]).toEqual(["a", "a/b"]);
+  expect(isWokenUnder("a/b", woken, ["a"])).toBe(true);
+  expect(isWokenUnder("c", woken, ["c"])).toBe(true);
+  expect(isWokenUnder("ab/c", woken, ["a"])).toBe(false);
+  expect(isWokenUnder("a", { agentId: "researcher" }, ["a"])).toBe(false);
+});
+
+test("who was woken stands as its own end says, and what it wrote last is its answer", () => {
+  const told = (state: AgentActivity["state"], entries = {}) =>
+    ({ agentId: "reviewer", agentName: "Reviewer", askedBy: "researcher", task: "Is it right?", state, entries }) as AgentActivity;
+  const words = { "1": { kind: "text", step: 1, text: "I look." }, "2": { kind: "text", step: 2, text: "It is " }, "3": { kind: "text", step: 2, text: "right." } };
+  const seen = (data: AgentActivity) => {
+    const { call } = wokenOf("a/b", data, null);
+    const stands = standing(call, data, null);
+    return [nameOf(call, data), stands.word, lineOf(stands, call, data).text];
+  };
+
+  expect(seen(told("running"))).toEqual(["Reviewer", "Works", "Is it right?"]);
+  expect(seen(told("completed", words))).toEqual(["Reviewer", "Done", "It is right."]);
+  expect(seen(told("failed", words))).toEqual(["Reviewer", "Failed", "It could not answer."]);
+  expect(seen(told("stopped"))).toEqual(["Reviewer", "Stopped", "Is it right?"]);
+  expect(headOf([wokenOf("a/b", told("running"), null)])).toEqual({ title: "1 agent", manner: "woken by letters" });
+  expect(["build-maintainer", "orchistrator"].map(nameById)).toEqual(["Build maintainer", "the orchestrator"]);
 });
 
 test("a card says whether its specialists work at once or one after the other", () => {

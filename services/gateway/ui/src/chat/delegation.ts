@@ -1,3 +1,4 @@
+import { ORCHESTRATOR } from "../agents/queries";
 import type { ActivityEntry, AgentActivity } from "../contracts";
 import type { State } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
@@ -5,6 +6,8 @@ import { count, duration, plural } from "../ui/words";
 import { type Ending, type Message, type Part, type ToolCall, isRefused, toolCall } from "./messages";
 
 const PREFIX = "agent-";
+/** The tool with which agents write to each other. */
+const LETTERS = "agentCommunication";
 const ACTIVITY = "data-agentActivity";
 /** Where a hook kept the work from being handed on. */
 export const REFUSED = "Refused";
@@ -16,6 +19,8 @@ export interface Given {
   step: number;
   /** What the specialist did, as it is stored with the message; none while it is only told. */
   stored: AgentActivity | null;
+  /** The agent whose letter woke it; none where the orchestrator gave it work. */
+  askedBy?: string;
 }
 
 /** What stands on the spine: a part by itself, or specialists that were given work one after the other or at once. */
@@ -25,15 +30,48 @@ export function isDelegation(call: ToolCall): boolean {
   return call.name.startsWith(PREFIX);
 }
 
+export function isLetter(call: ToolCall): boolean {
+  return call.name === LETTERS;
+}
+
+/** What agents did, by the call that it was for, as it is stored with the message. */
+export function storedOf(message: Message): Map<string, AgentActivity> {
+  const stored = new Map<string, AgentActivity>();
+  for (const part of message.parts) {
+    if (part.type === ACTIVITY) stored.set(part.id ?? "", part.data as AgentActivity);
+  }
+  return stored;
+}
+
+/** Whether what is named `id` was woken by a letter of one of these calls, or of somebody who worked for one of them. */
+export function isWokenUnder(id: string, activity: AgentActivity, callIds: string[]): boolean {
+  return activity.askedBy !== undefined && callIds.some((callId) => id === callId || id.startsWith(`${callId}/`));
+}
+
+const STATES = { running: "input-available", completed: "output-available", failed: "output-error", stopped: "output-error" };
+
+/** An agent that a letter woke, as if it had been given work: its last words are what it answered. */
+export function wokenOf(id: string, activity: AgentActivity, stored: AgentActivity | null): Given {
+  const state = activity.state ?? "running";
+  const last = entriesOf(activity).findLast((entry) => entry.kind === "text");
+  const call = {
+    id,
+    name: `${PREFIX}${activity.agentId ?? ""}`,
+    state: STATES[state],
+    input: { prompt: activity.task ?? "" },
+    output: state === "completed" ? (last?.text ?? "").trim() : undefined,
+    error: state === "failed" ? "It could not answer." : null,
+    durationMs: activity.durationMs ?? null,
+  };
+  return { call, step: 0, stored, askedBy: activity.askedBy ?? "" };
+}
+
 /**
  * The shown parts of an answer in order. `index` does not count what is only stored, so that a part keeps its place
  * when the stored message takes the place of the streamed one.
  */
 export function piecesOf(message: Message, isShown: (part: Part) => boolean): Piece[] {
-  const stored = new Map<string, AgentActivity>();
-  for (const part of message.parts) {
-    if (part.type === ACTIVITY) stored.set(part.id ?? "", part.data as AgentActivity);
-  }
+  const stored = storedOf(message);
   const pieces: Piece[] = [];
   let step = 0;
   let index = -1;
@@ -81,8 +119,11 @@ export function standing(call: ToolCall, activity: AgentActivity | null, ending:
 
 /** The agent's name; until it is told, its id with a capital. */
 export function nameOf(call: ToolCall, activity: AgentActivity | null): string {
-  const id = call.name.slice(PREFIX.length);
-  return visible(activity?.agentName || id.charAt(0).toUpperCase() + id.slice(1).replaceAll("-", " "));
+  return visible(activity?.agentName || nameById(call.name.slice(PREFIX.length)));
+}
+
+export function nameById(id: string): string {
+  return id === ORCHESTRATOR ? "the orchestrator" : visible(id.charAt(0).toUpperCase() + id.slice(1).replaceAll("-", " "));
 }
 
 export function taskOf(call: ToolCall, activity: AgentActivity | null): string {
@@ -193,6 +234,7 @@ export function spansOf(times: (Time | null)[], now: number): ({ from: number; l
 
 /** What a card holds, in words. */
 export function headOf(given: Given[]): { title: string; manner: string } {
+  if (given[0]?.askedBy !== undefined) return { title: plural(given.length, "agent"), manner: "woken by letters" };
   const steps = new Set(given.map((each) => each.step)).size;
   const manner = given.length === 1 ? "" : steps === 1 ? "at once" : steps === given.length ? "one after the other" : "";
   return { title: plural(given.length, "specialist"), manner };

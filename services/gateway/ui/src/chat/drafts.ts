@@ -4,6 +4,8 @@ import { forget, store, stored } from "../ui/stored";
 const DRAFT = "popagent.draft.";
 const MODEL = "popagent.model.";
 const UNSURE = "popagent.unsure.";
+/** Posts into channels that popagent has not taken yet. */
+export const UNSENT = "popagent.unsent.";
 
 /** The chat that has no words yet, and no id of its own. */
 export const NEW_CHAT = "new";
@@ -48,6 +50,7 @@ export function adoptNew(chat: string): void {
 export function forgetDrafts(): void {
   forget(DRAFT);
   forget(UNSURE);
+  forget(UNSENT);
 }
 
 /** Forget a chat that is gone. */

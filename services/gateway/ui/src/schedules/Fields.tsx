@@ -1,7 +1,7 @@
 import { type ReactNode, useId } from "react";
 import { type Form as EditedForm, formFields } from "../editing/formFields";
 import { AgentPicker, ModelPicker, WorkspacePicker } from "../tasks/pickers";
-import { Preview, usePreview } from "./Preview";
+import { NO_RULE, Preview, type usePreview } from "./Preview";
 import { setDraft } from "./draftStore";
 import { type Field, LABELS, RULES, type ScheduleForm, drafts, shown } from "./form";
 
@@ -46,30 +46,33 @@ function inWords(field: Field, value: ScheduleForm[Field]): string {
 
 function RuleField({ form, value, rule }: { form: Form; value: string; rule: ReturnType<typeof usePreview> }) {
   const id = useId();
+  const isRight = form.wrong.cron === undefined;
   return (
-    <Row
-      form={form}
-      field="cron"
-      labelFor={id}
-      hint={
-        <>
-          Minute, hour, day of the month, month, day of the week; or <code>@hourly</code>, <code>@daily</code>, <code>@weekly</code>,{" "}
-          <code>@monthly</code>, <code>@yearly</code>.
-        </>
-      }
-    >
-      <input
-        id={id}
-        className="input mono"
-        value={value}
-        placeholder="30 8 * * MON-FRI"
-        autoComplete="off"
-        autoCapitalize="off"
-        spellCheck={false}
-        aria-invalid={form.wrong.cron !== undefined}
-        aria-describedby={`${id}-hint ${id}-error`}
-        onChange={(event) => change(form, "cron", event.target.value)}
-      />
+    <div className="schedule-when">
+      <Row
+        form={form}
+        field="cron"
+        labelFor={id}
+        hint={
+          <>
+            Minute, hour, day of the month, month, day of the week; or <code>@hourly</code>, <code>@daily</code>, <code>@weekly</code>,{" "}
+            <code>@monthly</code>, <code>@yearly</code>.
+          </>
+        }
+      >
+        <input
+          id={id}
+          className="input mono"
+          value={value}
+          placeholder="30 8 * * MON-FRI"
+          autoComplete="off"
+          autoCapitalize="off"
+          spellCheck={false}
+          aria-invalid={!isRight}
+          aria-describedby={`${id}-hint ${id}-error`}
+          onChange={(event) => change(form, "cron", event.target.value)}
+        />
+      </Row>
       <div className="schedule-rules" role="group" aria-label="Rules to begin with">
         {RULES.map(({ cron, words }) => (
           <button key={cron} type="button" className="btn dense" aria-pressed={value.trim() === cron} onClick={() => change(form, "cron", cron)}>
@@ -77,8 +80,8 @@ function RuleField({ form, value, rule }: { form: Form; value: string; rule: Ret
           </button>
         ))}
       </div>
-      {form.wrong.cron === undefined && <Preview of={rule} hasRule={value.trim() !== ""} />}
-    </Row>
+      <Preview of={isRight ? rule : NO_RULE} hasRule={value.trim() !== ""} />
+    </div>
   );
 }
 

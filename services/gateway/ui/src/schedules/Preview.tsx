@@ -19,6 +19,9 @@ export function usePreview(cron: string) {
   return { preview: isAsked && !error ? data : undefined, refusal, trouble, isAsking: rule !== "" && (!isAsked || isFetching) };
 }
 
+/** What there is to show of a rule that is none. */
+export const NO_RULE = { preview: undefined, refusal: undefined, trouble: undefined, isAsking: false };
+
 /** A rule in words, and the next times at which it is done, before anything is saved. */
 export function Preview({ of: { preview, trouble, isAsking }, hasRule }: { of: ReturnType<typeof usePreview>; hasRule: boolean }) {
   const now = useNow(preview !== undefined, TICK_MS);

@@ -42,7 +42,9 @@ export function Board() {
   const ended = useInfiniteQuery(tasksQuery(of(["completed", "cancelled"], narrow)));
   const lists = [needs, running, queued, ended];
   const counts = lists.map(({ data }) => data?.pages.reduce((sum, page) => sum + page.items.length, 0) ?? 0);
-  const isKnown = lists.every(({ data }) => data !== undefined);
+  // Shown from the top on, as far as is known: what comes later moves nothing.
+  const unknown = lists.findIndex(({ data }) => data === undefined);
+  const isKnown = unknown < 0;
   const isNarrow = narrow.workspaceId !== null || narrow.scheduleId !== null || narrow.q !== "";
   const isBlank = isKnown && counts.every((count) => count === 0);
   const isBegun = Object.keys(useDraft(NEW)).length > 0;
@@ -53,6 +55,7 @@ export function Board() {
   useCommands([{ id: "new task", title: "New task", group: "Do", keys: "n", run: () => navigate(`/tasks/${NEW}`) }]);
   useTitle("Tasks");
   const trouble = lists.find(({ error, failureReason }) => error ?? failureReason);
+  const isAsking = !trouble && (state === null ? !isKnown : lists[SECTIONS.findIndex(({ value }) => value === state)]?.data === undefined);
 
   return (
     <main className="main tasks">
@@ -113,12 +116,13 @@ export function Board() {
             </Link>
           </div>
         )}
-        {!isKnown && !trouble && <Waiting />}
         {SECTIONS.map(({ value, label, states }, index) => {
           const each = lists[index];
-          if (!each?.data || isBlank || (state !== null && state !== value)) return null;
+          const isBelow = state === null && isAsking && index > unknown;
+          if (!each?.data || isBlank || isBelow || (state !== null && state !== value)) return null;
           return <Section key={value} label={label} states={states} list={each} now={now} isOnly={state === value} />;
         })}
+        {isAsking && <Waiting />}
       </div>
     </main>
   );

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { memo, useId, useState } from "react";
-import { initials } from "../agents/labels";
+import { initials } from "../ui/initials";
 import { ORCHESTRATOR, agentsQuery } from "../agents/queries";
 import { Prose } from "../chat/Prose";
 import { ToolLine } from "../chat/ToolLine";

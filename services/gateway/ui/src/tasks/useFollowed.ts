@@ -1,5 +1,5 @@
 import { useEffect } from "react";
-import { ResumedStream } from "../api/resumed";
+import { ResumedStream, whileInView } from "../api/resumed";
 import type { ServerEvent } from "../api/sse";
 import { client } from "../app/queries";
 import type { TaskSummary } from "../contracts";
@@ -11,24 +11,7 @@ import { isOver } from "./words";
 export function useFollowed(task: Pick<TaskSummary, "id" | "state">, isRead: boolean): void {
   const { id } = task;
   const isWanted = isRead && !isOver(task);
-  useEffect(() => {
-    if (!isWanted) return;
-    let stop: (() => void) | null = null;
-    // A hidden tab keeps no connection: a browser has few of them for one server.
-    const turn = () => {
-      if (document.visibilityState === "visible") stop ??= new TaskStream(id).start();
-      else {
-        stop?.();
-        stop = null;
-      }
-    };
-    turn();
-    document.addEventListener("visibilitychange", turn);
-    return () => {
-      document.removeEventListener("visibilitychange", turn);
-      stop?.();
-    };
-  }, [id, isWanted]);
+  useEffect(() => (isWanted ? whileInView(() => new TaskStream(id).start()) : undefined), [id, isWanted]);
 }
 
 class TaskStream extends ResumedStream {

@@ -41,6 +41,8 @@ describe("a task in words", () => {
   it("shows when it is due, and how long it runs", () => {
     expect(until("2026-05-01T12:05:20Z", NOW)).toBe("in 5 min");
     expect(until("2026-05-01T11:00:00Z", NOW)).toBe("next");
+    expect(timeOf(task({}), NOW)).toBe("1 h");
+    expect(timeOf(task({ nextAttemptAt: "2026-05-01T12:00:40Z" }), NOW)).toBe("in 40 s");
     expect(timeOf(task({ state: "running", startedAt: "2026-05-01T11:58:00Z" }), NOW)).toBe("2 min");
   });
 });

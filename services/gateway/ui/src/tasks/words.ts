@@ -134,9 +134,13 @@ export function until(iso: string | null, now: number): string {
   return `in ${ms < 60_000 ? `${Math.ceil(ms / 1_000)} s` : duration(Math.round(ms / 60_000) * 60_000)}`;
 }
 
-/** The time of a row: how long it runs, when it is tried, when it ended. */
+/** The time of a row: how long it waits or runs, when it is tried, when it ended. */
 export function timeOf(task: TaskSummary, now: number): string {
-  if (task.state === "queued") return until(task.nextAttemptAt, now);
+  if (task.state === "queued") {
+    const due = until(task.nextAttemptAt, now);
+    // Each that waits would be the next one.
+    return due === "next" ? duration(Math.max(0, now - Date.parse(task.createdAt))) : due;
+  }
   if (!isOver(task)) return duration(Math.max(0, now - Date.parse(task.startedAt ?? task.createdAt)));
   return when(task.endedAt ?? task.createdAt);
 }

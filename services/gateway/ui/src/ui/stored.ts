@@ -22,12 +22,19 @@ export function store(name: string, value: string): void {
   }
 }
 
+/** The names that begin so under which something is kept. */
+export function namesOf(prefix: string): string[] {
+  const kept = [...memory].filter(([, value]) => value !== "").map(([name]) => name);
+  try {
+    // What was to be forgotten and could not be is in the memory, empty.
+    kept.push(...Object.keys(localStorage).filter((name) => !memory.has(name)));
+  } catch {
+    // nothing is kept there
+  }
+  return kept.filter((name) => name.startsWith(prefix));
+}
+
 /** Forget everything whose name begins so. */
 export function forget(prefix: string): void {
-  for (const name of [...memory.keys()]) if (name.startsWith(prefix)) memory.delete(name);
-  try {
-    for (const name of Object.keys(localStorage)) if (name.startsWith(prefix)) localStorage.removeItem(name);
-  } catch {
-    // nothing was kept there
-  }
+  for (const name of namesOf(prefix)) store(name, "");
 }

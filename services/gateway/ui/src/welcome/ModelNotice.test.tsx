@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 import { QueryClientProvider } from "@tanstack/react-query";
 import { type ReactNode, act } from "react";
 import { type Root, createRoot } from "react-dom/client";

@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { initials } from "./initials";
+
+test.each([
+  ["Orchestrator", "Or"],
+  ["Researcher", "Rs"],
+  ["Reviewer", "Rv"],
+  ["Implementer", "Im"],
+  ["Build maintainer", "Bm"],
+  ["Build release manager", "Br"],
+  ["  Ada  ", "Ad"],
+  ["Aoi", "Ao"],
+  ["å", "Å"],
+  ["漢字", "漢字"],
+  ["😀x", "😀x"],
+  ["", ""],
+])("%s is shown as %s", (name, letters) => {
+  expect(initials(name)).toBe(letters);
+});

@@ -1,0 +1,10 @@
+/**
+ * Two letters that stand for a name: of its first two words, else its first letter and the consonant after it, since
+ * many names begin alike (Researcher, Reviewer).
+ */
+export function initials(name: string): string {
+  const words = name.trim().split(/\s+/).map((word) => [...word]);
+  const [first = "", ...rest] = words[0] ?? [];
+  const second = words[1]?.[0] ?? rest.find((letter) => /[^aeiou\P{L}]/iu.test(letter)) ?? rest[0] ?? "";
+  return first.toUpperCase() + second.toLowerCase();
+}
