@@ -38,7 +38,7 @@ def jobs(client: Client, as_json: bool) -> None:
         print_json(page)
         return
     if not page["items"]:
-        note("There are no jobs. A clone is one, and the deletion of all chats of a workspace.")
+        note("There are no jobs. A clone is one, an import, and the deletion of all chats of a workspace.")
         return
     rows = [
         [job["id"], job["state"], f"{job['progress']:.0%}", local_time(job["createdAt"]), job["title"] or job["kind"]]

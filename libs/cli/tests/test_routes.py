@@ -182,7 +182,7 @@ def prepare(peer: Peer, verb: str) -> None:
     peer.script.chunks = [c.start(message_id="a"), c.start_step(), c.finish_step(), c.finish()]
     Path("notes").mkdir()
     Path("notes/SKILL.md").write_text("---\nname: notes\ndescription: Notes.\n---\nWrite them.\n")
-    peer.answers["docs-export"] = Response(EMPTY_ZIP, media_type="application/zip")
+    peer.answers["docs-export"] = lambda _: Response(EMPTY_ZIP, media_type="application/zip")
     if verb in ENDLESS:
         # Once, then a refusal, which ends the command.
         peer.answers[verb] = lambda _: None if len(peer.asked) == 1 else ({"error": "no", "code": "x"}, 401)

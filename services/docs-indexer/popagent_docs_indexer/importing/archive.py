@@ -1,4 +1,4 @@
-"""What is in an upload: Markdown files with their places, and what is left out and why. Nothing is written to a disk."""
+"""What is in an upload: Markdown files and folders, and what is left out and why. Nothing is written to a disk."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ async def _add(conn: Connection, workspace_id: str, file: Ready, tally: Tally) -
     path, title = file.path, file.index.title
     page = await pages.INSERT.one(conn, new_id(), workspace_id, path.text, path.key, title, file.text, file.revision)
     await store.SET_SOURCE.run(conn, page.id, file.source_id, file.revision)
-    await put_index(conn, workspace_id, page.id, file.index)
+    await put_index(conn, workspace_id, page.id, file.index, is_new=True)
     tally.counts["created"] += 1
 
 

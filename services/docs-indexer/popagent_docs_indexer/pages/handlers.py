@@ -67,7 +67,7 @@ async def create_page(deps: DocsDeps, command: CreatePage) -> PageSummary:
         page = await store.INSERT.one(
             conn, command.command_id, command.workspace_id, path.text, path.key, index.title, body, revision
         )
-        await put_index(conn, command.workspace_id, page.id, index)
+        await put_index(conn, command.workspace_id, page.id, index, is_new=True)
         await deps.outbox.add(conn, changed(page, "created"))
     return page
 

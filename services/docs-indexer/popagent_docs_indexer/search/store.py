@@ -37,8 +37,15 @@ ADD_VOCABULARY: Final = Query(
     on conflict do nothing
     """,
 )
-COUNT_MORE: Final = Query(None, "update libraries set chunks = chunks + $2, words = words + $3 where workspace_id = $1")
-SET_VERSION: Final = Query(None, "update pages set index_version = $2 where id = $1")
+COUNT: Final = Query(
+    None,
+    """
+    with indexed as (
+        update pages set index_version = $5 where id = $4
+    )
+    update libraries set chunks = chunks + $2, words = words + $3 where workspace_id = $1
+    """,
+)
 
 
 def _drop(which: str) -> str:
