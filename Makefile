@@ -11,6 +11,12 @@ UI := services/gateway/ui
 # Tests wait for servers as well as compute, so two cores carry three workers; the long stories of tests/ are collected first.
 PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 NAME ?= first-token
+MINUTES ?= 30
+CHAOS := tests/chaos libs/bus/tests/test_consuming.py libs/db/tests/test_pool.py libs/rows/tests/test_leased_properties.py \
+  libs/rows/tests/test_lost_processes.py libs/rows/tests/test_outbox_nats.py services/chat/tests/test_outages.py \
+  services/gateway/tests/test_outages.py services/task-runner/tests/test_bad_lines.py \
+  services/task-runner/tests/test_lost_runners.py services/task-runner/tests/test_outages.py \
+  services/task-runner/tests/test_task_properties.py
 GENERATORS := popagent_proto.export popagent_gateway.export_openapi popagent_local.reference
 LOCKS := requirements-build.lock requirements-ui.lock requirements.lock requirements-dev.lock
 PAGE := services/gateway/popagent_gateway/static/index.html
@@ -24,7 +30,7 @@ ifeq ($(UV_CACHE_DIR)$(CACHED),)
 export UV_CACHE_DIR := $(CURDIR)/$(VENV)/.uv-cache
 endif
 
-.PHONY: help setup weights up test test-full lint types contracts contracts-check bench wheel ui lock clean
+.PHONY: help setup weights up test test-full chaos soak lint types contracts contracts-check bench wheel ui lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -44,6 +50,12 @@ test-full: checks ## The same, with chaos in full, the real model and the offici
 .PHONY: checks
 checks: ui-dev
 	@$(MAKE) -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) types ui-test ui lint contracts-check chromium
+
+chaos: $(VENV)/.dev ## Break everything once, at length: tests/chaos/README.md says what
+	@$(VENV)/bin/pytest $(CHAOS)
+
+soak: $(VENV)/.dev ## Work under random kills, and balance the books: make soak MINUTES=30
+	@$(PY) tests/load/bench.py chaos $(MINUTES)
 
 lint: $(VENV)/.dev ## Style and layers
 	@$(VENV)/bin/ruff check .

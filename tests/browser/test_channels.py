@@ -49,8 +49,8 @@ async def long_channel(suite: Suite) -> AsyncIterator[str]:
 
 async def open_channel(page: Page, channel: str, place: str = "") -> None:
     await page.goto(f"/channels/{channel}{place}")
-    await expect(page.locator(".skeletons")).to_have_count(0, timeout=ENDED_MS)
     await expect(field(page)).to_be_visible()
+    await expect(page.locator(".skeletons")).to_have_count(0, timeout=ENDED_MS)
 
 
 def field(page: Page) -> Locator:

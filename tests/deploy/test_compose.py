@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -338,12 +339,14 @@ class ByHand:
             return content
 
     def wait_until_healthy(self) -> dict[str, Any]:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while True:
             try:
                 health: dict[str, Any] = json.loads(self.get("/api/health"))
-            except OSError:
-                health = {"services": []}
+            except urllib.error.HTTPError as refused:
+                health = {"services": [], **json.loads(refused.read())}
+            except OSError as error:
+                health = {"services": [], "error": str(error)}
             if health["services"] and all(service["ready"] for service in health["services"]):
                 return health
             dead = [process.args for process in self.running if process.poll() is not None]
@@ -364,6 +367,7 @@ def by_hand(tmp_path: Path, project: dict[str, Any], private_postgres: PostgresS
 
 
 @pytest.mark.full
+@pytest.mark.timeout(300)
 def test_the_programs_of_the_file_run_in_its_order_with_its_environment(by_hand: ByHand) -> None:
     by_hand.job("provision")
     by_hand.start_bus()

@@ -32,8 +32,10 @@ T = TypeVar("T")
 CUTS = 1_000
 READERS = 12  # of each lane
 LIVE_AGE_S = 4
-TOKEN_S = 0.005
-LEFT_TOKENS = 540  # a chunk each
+TOKEN_S = 0.01
+LEFT_TOKENS = 540  # a chunk each, but for those that came together
+FEWEST_CHUNKS = 500
+ENOUGH_TOKENS = 100  # to tell of a turn that was left how many chunks it has
 KILLED_TOKENS = 1_200  # longer than a gateway takes to come back
 LONG_TOKENS = 3_000  # some live ages
 KILL_AFTER_S = (0.3, 2.0)
@@ -52,6 +54,7 @@ class Tally:
     joined_late: int = 0
     interrupted: int = 0
     refused: int = 0
+    chunks_a_token: float = 1.0
     back_ms: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
@@ -65,11 +68,13 @@ class Reader:
         self.tally = tally
 
     async def turn(self, tokens: int, leave_at: int | None) -> None:
-        """Run one turn; leave after `leave_at` chunks, or wait for somebody else to cut the stream."""
+        """Run one turn; leave after `leave_at` tokens, or wait for somebody else to cut the stream."""
         session, mark = new_id(), f"<{new_id()}>"
         text = mark + " ".join(f"token{number}" for number in range(tokens))
         await asyncio.to_thread(self.suite.model.script, Reply(text=text, token_delay_s=TOKEN_S, when=mark))
         answer = await self._ask(session, f"Please count: {mark}", leave_at)
+        if leave_at is not None and leave_at >= ENOUGH_TOKENS:
+            self.tally.chunks_a_token = min(self.tally.chunks_a_token, len(answer.chunks) / leave_at)
         while not answer.done or answer.resumable:
             self.tally.interrupted += answer.done
             self.tally.cuts += bool(answer.chunks) and not answer.done
@@ -143,10 +148,12 @@ async def say_why(stream: TurnStream, tally: Tally) -> None:
 
 
 async def read(stream: TurnStream, leave_at: int | None) -> Answer:
-    """Read to the end, to the `leave_at`-th chunk, or until the connection breaks."""
+    """Read to the end, to the chunk with the `leave_at`-th token, or until the connection breaks."""
+    tokens = 0
     with suppress(*UNREACHABLE):
-        async for _ in stream:
-            if leave_at is not None and len(stream.answer.chunks) >= leave_at:
+        async for chunk in stream:
+            tokens += chunk.get("delta", "").count(" ")
+            if leave_at is not None and tokens >= leave_at:
                 break
     return stream.answer
 
@@ -172,7 +179,7 @@ async def leaving_lane(suite: Suite, cuts: int, readers: int) -> Tally:
             for number in planned:
                 tokens = LEFT_TOKENS if number else LONG_TOKENS
                 # The long one is cut when the live stream has forgotten its beginning.
-                leave_at = random.randint(1, tokens) if number else tokens - 200
+                leave_at = random.randint(1, tokens - 1) if number else tokens - 200
                 await Reader(suite, talk, tally).turn(tokens, leave_at)
 
         await asyncio.gather(*(person() for _ in range(readers)))
@@ -218,6 +225,7 @@ async def measure(suite: Suite, cuts: int, readers: int, figures: Figures) -> li
     figures.add("cuts by a killed gateway", killed.cuts, "cuts", cuts // 2, "higher")
     figures.add("gateway killed", kills, "times")
     figures.add("turns", left.turns + killed.turns, "turns")
+    figures.add("chunks of the shortest turn", LEFT_TOKENS * left.chunks_a_token, "chunks", FEWEST_CHUNKS, "higher")
     figures.add("joined while running", left.joined_running + killed.joined_running, "times")
     figures.add("joined after the end", left.joined_late + killed.joined_late, "times")
     figures.add("ended by the door as resumable", left.interrupted + killed.interrupted, "times")

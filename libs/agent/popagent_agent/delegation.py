@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from popagent_agent.communication import task_of
 from popagent_agent.delegate_context import bounded_result, last_text
@@ -16,6 +16,7 @@ from popagent_agent.emitter import Emitter
 from popagent_agent.letters import Letter
 from popagent_agent.loop import AgentRun
 from popagent_agent.mailbox import Mailbox, MailSession
+from popagent_agent.normalise import says_something
 from popagent_agent.ports import IntentPort, LeaseLostError, LeasePort, ToolCall
 from popagent_agent.run_context import AgentProfile, RunContext
 from popagent_agent.stopping import StopSignal
@@ -38,12 +39,20 @@ class DelegationFailedError(DependencyError):
     code = "delegation_failed"
 
 
+def _task(text: str) -> str:
+    if not says_something(text):
+        raise ValueError("must say what to do")
+    return text
+
+
 class DelegationInput(BaseModel):
     """What a supervisor gives to a specialist."""
 
     model_config = ConfigDict(extra="forbid")
 
-    prompt: str = Field(min_length=1, description="The whole task: what to do, where, what to report.")
+    prompt: Annotated[str, AfterValidator(_task)] = Field(
+        min_length=1, description="The whole task: what to do, where, what to report."
+    )
     instructions: str | None = None
     maxSteps: int | None = Field(default=None, ge=1)  # noqa: N815 (the name that models read)
 

@@ -94,7 +94,8 @@ class Tool:
 
     def _explained(self, error: ValidationError) -> str:
         problems = "; ".join(
-            f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in error.errors()[:5]
+            f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg'].removeprefix('Value error, ')}"
+            for item in error.errors()[:5]
         )
         takes = ", ".join(
             f"{name} (required)" if field.is_required() else name for name, field in self.arguments.model_fields.items()

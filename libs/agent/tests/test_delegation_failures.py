@@ -48,6 +48,31 @@ async def test_a_specialist_that_gives_no_result_costs_its_result_alone(
     assert len(str(result.parts)) < 40_000
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({}, {"prompt": ""}, {"prompt": " \n"}, {"prompt": "\u200b\u202e"}, {"prompt": None}, {"prompt": ["a"]}),
+        *({"task": "Go."}, {"prompt": "Go.", "tools": ["shell"]}, {"prompt": "Go.", "threadId": "other"}),
+        *({"prompt": "Go.", "maxSteps": wrong} for wrong in (0, -1, 2.5, "many", [3])),
+        *('{"prompt": "Go.", "maxSteps": 1' + "0" * 5_000 + "}", '{"prompt": ', "[" * 20_000, "x" * 1_000_001),
+    ],
+    ids=range(18),
+)
+async def test_a_task_that_is_none_begins_no_run_and_the_model_is_told_why(
+    kit: Any, answer_of: AnswerOf, given: Any
+) -> None:
+    made = company(kit, kit.calls(("agent-scout", given)), kit.says("ok"), scout=[kit.says("Here.")])
+
+    result = await made.run()
+
+    assert answer_of(result) == "ok"
+    assert made.models["scout"].requests == []
+    assert (made.activity, made.threads.kept) == ({}, [])
+    [told] = made.told
+    assert told.startswith("Error: The arguments")
+    assert "Value error" not in told
+
+
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("most", [1, 3])
 async def test_a_specialist_that_loops_for_ever_is_ended_by_its_ceiling_and_shown_within_it(

@@ -123,7 +123,7 @@ class Worker(Generic[Row]):
         self._due.set()
 
     def look_every(self, period_s: float | None) -> None:
-        """Look so often for due rows of which no wake-up told, or with each beat of the pulse; call it after `start`."""
+        """Look so often for due rows of which nothing told, or with each beat of the pulse; call it after `start`."""
         assert self._watch is not None, "the worker was started"
         self._watch.resize(period_s)
 

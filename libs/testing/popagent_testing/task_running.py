@@ -226,15 +226,16 @@ async def start_runner(
     return Runner(worker, carrying, served, pool, bus, limits, closing)
 
 
-async def serve(dsn: str, nats_url: str, boot_id: str, slots: int) -> None:
+async def serve(dsn: str, nats_url: str, boot_id: str, slots: int, lease_s: float = LEASE_S) -> None:
     """Run tasks until SIGTERM, and answer nothing; the boot `-` is that of a process that belongs to no suite."""
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     boot = None if boot_id == "-" else UUID(boot_id)
-    runner = await start_runner(dsn, nats_url, boot_id=boot, slots=slots, answers=False)
+    beat_s = min(BEAT_S * lease_s / LEASE_S, 1.0)
+    runner = await start_runner(dsn, nats_url, boot_id=boot, slots=slots, answers=False, lease_s=lease_s, beat_s=beat_s)
     await asked.wait()
     await runner.stop(grace_s=0.5)
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])))
+    asyncio.run(serve(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), *map(float, sys.argv[5:])))

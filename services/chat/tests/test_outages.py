@@ -282,7 +282,7 @@ async def test_a_process_killed_in_mid_turn_is_replaced_within_lease_and_five_se
     try:
         session = new_id()
         model.script(Reply(text="one two three", after=2, hold=True) if said else Reply(header_delay_s=60))
-        await until(lambda: _answers(door, session))
+        await until(lambda: _answers(door, session), timeout_s=60)  # a process begins, on a busy machine
         turn = await door.start("count", session)
         if said:
             await turn.read(until="two")

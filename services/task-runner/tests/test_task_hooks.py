@@ -78,6 +78,16 @@ async def until(there: HookDoor, count: int) -> list[dict[str, Any]]:
     return there.told
 
 
+async def completed(door: Door, task: str) -> dict[str, Any]:
+    """Return the event of the completed attempt, once it has come over the bus."""
+    async with asyncio.timeout(10):
+        while True:
+            for _, event in door.told(task):
+                if event.get("outcome") == "completed":
+                    return event
+            await asyncio.sleep(0.02)
+
+
 async def test_a_lost_runner_has_its_end_told_by_whoever_ended_it_and_only_what_is_stored_is_told(
     start: Start, door: Door, hooks: TaskHooks, there: HookDoor, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,8 +109,7 @@ async def test_a_lost_runner_has_its_end_told_by_whoever_ended_it_and_only_what_
     told = await until(there, 3)
     monkeypatch.setattr(observing, "COMMIT_S", 0.2)
 
-    told_events = [event for _, event in door.told("lost")]
-    stored = TaskStopped.model_validate(next(each for each in told_events if each.get("outcome") == "completed"))
+    stored = TaskStopped.model_validate(await completed(door, "lost"))
     hooks.heard(stored.model_copy(update={"version": stored.version + 5}))
     hooks.heard(stored.model_copy(update={"turn_id": "after"}))
     await until(there, 4)

@@ -59,16 +59,19 @@ export const Answer = memo(function Answer({
           </span>
         </header>
       </div>
-      {pieces.map((piece) => (
-        <Fragment key={piece.index}>
-          {"given" in piece ? (
-            <Delegation given={piece.given} messageId={message.id} ending={ending} />
-          ) : (
-            <PartView part={piece.part} isGrowing={isLive && piece.index === lastIndex} />
-          )}
-          <Woken callIds={wakersOf(piece)} stored={stored} messageId={message.id} ending={ending} />
-        </Fragment>
-      ))}
+      {pieces.map((piece) => {
+        const wakers = wakersOf(piece);
+        return (
+          <Fragment key={piece.index}>
+            {"given" in piece ? (
+              <Delegation given={piece.given} messageId={message.id} ending={ending} />
+            ) : (
+              <PartView part={piece.part} isGrowing={isLive && piece.index === lastIndex} />
+            )}
+            {wakers.length > 0 && <Woken callIds={wakers} stored={stored} messageId={message.id} ending={ending} />}
+          </Fragment>
+        );
+      })}
       {isLive ? <Working parts={message.parts} /> : <Stamp message={message} isLast={isLast} actions={actions} />}
     </article>
   );
