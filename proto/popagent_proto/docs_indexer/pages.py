@@ -14,7 +14,7 @@ LONGEST_PAGE: Final = 1_000_000
 # What is longer than a path may be is refused in words, by the rule that it breaks.
 LONGEST_GIVEN_PATH: Final = 20_000
 # Seconds. A page is found by its words once it is stored; a million characters take a moment on a busy machine.
-INDEXED_WITHIN_S: Final = 20.0
+INDEXED_WITHIN_S: Final = 17.0
 # Of each page; older texts are dropped.
 KEPT_VERSIONS: Final = 100
 # Deleted pages can be brought back for so many days.
