@@ -68,6 +68,16 @@ def found_in(data: bytes | str) -> list[tuple[str, str]]:
     return [(shape, way) for shape, way, said in words() if said.encode() in text or said.lower().encode() in text]
 
 
+def joined(chunks: list[dict[str, Any]]) -> bytes:
+    """Return the texts that grew in a stream, whole: what is parted over its fragments is read all the same."""
+    texts: dict[tuple[str, str], str] = {}
+    for chunk in chunks:
+        for name in ("delta", "inputTextDelta"):
+            key = chunk["type"], str(chunk.get("toolCallId") or chunk.get("id"))
+            texts[key] = texts.get(key, "") + str(chunk.get(name, ""))
+    return "\n".join(texts.values()).encode()
+
+
 class Wire:
     """What a client was sent, byte for byte."""
 
@@ -168,6 +178,7 @@ async def test_no_credential_of_any_shape_is_written_down_on_any_way(
         "prompt": prompts,
         "hook": orjson.dumps(running_hook_door.told),
         "stream": orjson.dumps(asked.chunks),
+        "growing": joined(asked.chunks),
         "page": b"".join(wire.got),
         "terminal": printed.encode(),
         "rows": rows.encode(),

@@ -32,6 +32,15 @@ _NAMED: Final = (
 _NAME_MARKERS: Final = ("key", "passw", "pwd", "passphrase", "secret", "token", "credential")
 
 
+# A letter or digit that ends an escape of JSON, of source code or of a URL belongs to no word.
+_ESCAPED: Final = r"(?<=\\[abfnrtv])|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2})"
+
+
+def _start(characters: str = r"\w") -> str:
+    """Return an expression of where a word of such characters begins."""
+    return rf"(?:(?<![{characters}])|{_ESCAPED})"
+
+
 def _always(_: re.Match[str]) -> bool:
     return True
 
@@ -199,23 +208,23 @@ SHAPES: Final[tuple[Shape | NamedShape, ...]] = (
         3,
         is_meant=_is_cookie,
     ),
-    _shape(("bearer",), r"(?i:\bbearer)[ \t]{1,8}", r"[A-Za-z0-9._~+/=-]", 8, is_meant=_is_random),
-    _shape(("basic",), r"(?i:\bbasic)[ \t]{1,8}", r"[A-Za-z0-9+/=]", 6, is_meant=_is_basic),
+    _shape(("bearer",), rf"{_start()}(?i:bearer)[ \t]{{1,8}}", r"[A-Za-z0-9._~+/=-]", 8, is_meant=_is_random),
+    _shape(("basic",), rf"{_start()}(?i:basic)[ \t]{{1,8}}", r"[A-Za-z0-9+/=]", 6, is_meant=_is_basic),
     _shape(("://",), r"://[^\s/@:\"'<>]{0,150}:", r"[^\s/\"'<>]", 1, after="@", is_meant=_is_no_code),
     _shape(("://",), r"://", r"[^\s/@:\"'<>]", 20, after="@", is_meant=_is_no_code),
-    _shape(("sk-",), r"(?<![A-Za-z0-9])sk-", r"[A-Za-z0-9_-]", 8, is_meant=_is_sk),
-    _shape(("eyj",), r"(?<![A-Za-z0-9_-])eyJ", r"[A-Za-z0-9_.-]", 14, is_meant=_is_jwt),
+    _shape(("sk-",), rf"{_start('A-Za-z0-9')}sk-", r"[A-Za-z0-9_-]", 8, is_meant=_is_sk),
+    _shape(("eyj",), rf"{_start('A-Za-z0-9_-')}eyJ", r"[A-Za-z0-9_.-]", 14, is_meant=_is_jwt),
     _shape(
         _VENDORS,
-        rf"(?<![A-Za-z0-9])(?:{'|'.join(_VENDORS)})",
+        rf"{_start('A-Za-z0-9')}(?:{'|'.join(_VENDORS)})",
         r"[A-Za-z0-9_-]",
         16,
         is_meant=_is_random,
     ),
-    _shape(("xox", "xapp-"), r"\b(?:xox[a-z]|xapp)-", r"[A-Za-z0-9-]", 10, is_meant=_is_random),
-    _shape(("akia", "asia"), r"\b(?:AKIA|ASIA)", r"[0-9A-Z]", 16, most="16", after=r"\b"),
-    _shape(("aiza",), r"\bAIza", r"[0-9A-Za-z_-]", 30),
-    _shape((":aa",), r"\b[0-9]{8,12}:AA", r"[A-Za-z0-9_-]", 30),  # Telegram bots
+    _shape(("xox", "xapp-"), rf"{_start()}(?:xox[a-z]|xapp)-", r"[A-Za-z0-9-]", 10, is_meant=_is_random),
+    _shape(("akia", "asia"), rf"{_start()}(?:AKIA|ASIA)", r"[0-9A-Z]", 16, most="16", after=r"\b"),
+    _shape(("aiza",), rf"{_start()}AIza", r"[0-9A-Za-z_-]", 30),
+    _shape((":aa",), rf"{_start()}[0-9]{{8,12}}:AA", r"[A-Za-z0-9_-]", 30),  # Telegram bots
     _shape(
         ("hooks.slack.com/", "/webhooks/"),
         r"(?:hooks\.slack\.com/services/|/api/webhooks/[0-9]{1,24}/)",

@@ -71,6 +71,13 @@ def test_no_credential_survives_in_any_of_its_forms(text: str, canary: str) -> N
     assert redact(once) == once
 
 
+@pytest.mark.parametrize("escape", ["\\n", "\\t", "\\\\n", "\\x0a", "\\u000a", "%0A", "%20"])
+@pytest.mark.parametrize(("text", "canary"), CANARIES)
+def test_the_last_letter_of_an_escape_is_no_part_of_a_word(text: str, canary: str, escape: str) -> None:
+    assert canary not in redact(f"first line{escape}{text}{escape}last line")
+    assert canary not in streamed([f"first line{escape}", *text, f"{escape}last line"])
+
+
 @pytest.mark.parametrize(
     "text",
     [
