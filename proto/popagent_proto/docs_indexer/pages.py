@@ -108,10 +108,10 @@ class PageNotFoundError(NotFoundError):
     """There is no such page."""
 
 
-class PathTakenError(ConflictError):
+class PagePathTakenError(ConflictError):
     """There is something at this path, or at one that reads alike."""
 
-    code = "path_taken"
+    code = "page_path_taken"
 
 
 class CreatePageBody(Wire):
@@ -156,7 +156,7 @@ class GetPage(Query[PageView]):
 class CreatePage(Command[PageSummary]):
     """Store a page; the command's id is its own, so that a repeated command gives the stored one.
 
-    409 `path_taken` with what is there.
+    409 `page_path_taken` with what is there.
     """
 
     subject: ClassVar = "popagent.docs-indexer.cmd.pages-create.v1"

@@ -91,7 +91,7 @@ class MakeFolder(Command[FolderView]):
 
 
 class MoveDocs(Command[MovedView]):
-    """Move or rename a page, or a folder with all that is in it; 409 `path_taken` when something is there."""
+    """Move or rename a page, or a folder with all that is in it; 409 `page_path_taken` when something is there."""
 
     subject: ClassVar = "popagent.docs-indexer.cmd.tree-move.v1"
 

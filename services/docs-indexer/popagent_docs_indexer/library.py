@@ -14,7 +14,7 @@ from popagent_docs_indexer.paths import DocPath
 from popagent_kit.errors import InvalidInputError, NotFoundError
 from popagent_proto.chat.work import CheckWork
 from popagent_proto.common import WorkspaceClosingError
-from popagent_proto.docs_indexer.pages import PathTakenError
+from popagent_proto.docs_indexer.pages import PagePathTakenError
 from popagent_rows.closing import is_closed
 
 
@@ -134,7 +134,7 @@ async def claim(
     `own` is a path that may read like this one: of what is moved here.
 
     Raises:
-        PathTakenError: A page or folder is there, or at a path that reads like it, or above it like one of its folders.
+        PagePathTakenError: Something is there, at a path that reads like it, or above it as one of its folders.
     """
     above = path.above()
     wanted = {each.key: each for each in (*above, path)}
@@ -150,8 +150,8 @@ async def claim(
         await ADD_FOLDERS.run(conn, workspace_id, [each.text for each in missing], [each.key for each in missing])
 
 
-def _taken(there: Found, asked: DocPath, field: str) -> PathTakenError:
+def _taken(there: Found, asked: DocPath, field: str) -> PagePathTakenError:
     kind = "folder" if there.page_id is None else "page"
     alike = "" if there.path == asked.text else f", which reads like “{asked.text}”"
     known = {"path": there.path, "kind": kind} | ({} if there.page_id is None else {"pageId": there.page_id})
-    return PathTakenError(f"There is a {kind} “{there.path}”{alike}.", field=field, extra={"there": known})
+    return PagePathTakenError(f"There is a {kind} “{there.path}”{alike}.", field=field, extra={"there": known})

@@ -15,8 +15,8 @@ from popagent_proto.docs_indexer.pages import (
     GetPageVersion,
     ListDeletedPages,
     PageHistory,
+    PagePathTakenError,
     PageSummary,
-    PathTakenError,
     ReadHistory,
     RestoreBody,
     RestorePage,
@@ -134,7 +134,7 @@ async def test_a_deleted_page_does_not_come_back_over_another(docs: Docs, refusa
     await docs.delete("a.md", page.revision)
     await docs.create("A.md", "new")
 
-    await refusal(PathTakenError, restore(docs, page.id, 0))
+    await refusal(PagePathTakenError, restore(docs, page.id, 0))
 
     assert await docs.tree() == ["A.md"]
     assert len((await deleted(docs)).items) == 1

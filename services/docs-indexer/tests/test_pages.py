@@ -13,7 +13,7 @@ import popagent_docs_indexer
 from popagent_db.query import prepare_all
 from popagent_kit.errors import AppError, InvalidInputError, KeyUsedError, NotFoundError, RevisionConflictError
 from popagent_kit.ids import new_id
-from popagent_proto.docs_indexer.pages import CreatePageBody, PathTakenError
+from popagent_proto.docs_indexer.pages import CreatePageBody, PagePathTakenError
 
 from .running import Docs, sha256
 
@@ -85,7 +85,7 @@ async def test_of_two_who_make_one_page_at_once_one_is_told_of_the_other(docs: D
     answers = await asyncio.gather(docs.create("new/a.md", "x"), docs.create("new/A.md", "y"), return_exceptions=True)
 
     [won] = [each for each in answers if not isinstance(each, BaseException)]
-    [lost] = [each for each in answers if isinstance(each, PathTakenError)]
+    [lost] = [each for each in answers if isinstance(each, PagePathTakenError)]
     assert lost.extra["there"] == {"path": won.path, "kind": "page", "pageId": won.id}
     assert len(await docs.tree()) == 2
 
@@ -95,7 +95,7 @@ async def test_a_path_that_reads_like_another_is_taken(docs: Docs, refusal: Refu
     await docs.create("guide/a.md", "x")
     await docs.create("guide.md", "x")
 
-    taken = await refusal(PathTakenError, docs.create(path, "y"))
+    taken = await refusal(PagePathTakenError, docs.create(path, "y"))
 
     assert taken.field == "path"
     assert "uide" in taken.message

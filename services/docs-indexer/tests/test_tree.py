@@ -10,7 +10,7 @@ import pytest
 
 from popagent_docs_indexer.paths import DEEPEST
 from popagent_kit.errors import AppError, InvalidInputError, NotFoundError, RevisionConflictError
-from popagent_proto.docs_indexer.pages import PathTakenError
+from popagent_proto.docs_indexer.pages import PagePathTakenError
 from popagent_proto.docs_indexer.tree import FolderInUseError, ListDocs
 
 from .running import Docs, sha256
@@ -85,7 +85,7 @@ async def test_what_moves_takes_no_place_that_is_taken(docs: Docs, refusal: Refu
         ("a", "a-b.md"),
         ("b", "a-b.md/c"),
     ):
-        taken = await refusal(PathTakenError, docs.move(path, to))
+        taken = await refusal(PagePathTakenError, docs.move(path, to))
         assert taken.field == "to"
     with pytest.raises(InvalidInputError, match="into itself"):
         await docs.move("a", "A/b")
@@ -108,7 +108,7 @@ async def test_a_folder_moves_with_all_that_is_in_it(docs: Docs) -> None:
     assert (await docs.read("b/new/Ä/deep/two.md")).body == "text of a/deep/two.md"
     assert (await docs.events())[-1] == "tree-changed moved"
     # Names that read alike are still told from each other there.
-    with pytest.raises(PathTakenError):
+    with pytest.raises(PagePathTakenError):
         await docs.create("b/new/ä/ONE.md")
 
 

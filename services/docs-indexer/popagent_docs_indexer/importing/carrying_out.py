@@ -25,7 +25,7 @@ from popagent_docs_indexer.tree.handlers import tree_event
 from popagent_kit.errors import InvalidInputError
 from popagent_kit.ids import new_id
 from popagent_proto.common import BlobRef
-from popagent_proto.docs_indexer.pages import KEPT_VERSIONS, PathTakenError
+from popagent_proto.docs_indexer.pages import KEPT_VERSIONS, PagePathTakenError
 from popagent_rows.jobs import Job
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ async def _make_folder(conn: Connection, workspace_id: str, folder: Folder, tall
         async with conn.transaction():
             await library.claim(conn, workspace_id, path)
             await library.ADD_FOLDERS.run(conn, workspace_id, [path.text], [path.key])
-    except PathTakenError as taken:
+    except PagePathTakenError as taken:
         tally.note("leftOut", path.text, taken.message)
         return
     tally.counts["folders"] += 1
@@ -157,7 +157,7 @@ async def _add(conn: Connection, workspace_id: str, file: Ready, tally: Tally) -
     try:
         async with conn.transaction():
             await library.claim(conn, workspace_id, file.path)
-    except PathTakenError as taken:
+    except PagePathTakenError as taken:
         tally.note("kept", file.path.text, taken.message)
         return
     path, title = file.path, file.index.title
