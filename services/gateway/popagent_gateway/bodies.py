@@ -38,7 +38,7 @@ LARGE_BODIES: Final = (
     (re.compile(r"/api/workspaces/[^/]+/docs/page"), PAGE_BODY_BYTES),
 )
 # A file, handed on while it comes; by its route, how many bytes and of which kinds.
-UPLOAD: Final = re.compile(r"/api/workspaces/[^/]+/docs/import")
+UPLOAD: Final = re.compile(r"/api/workspaces/.+/docs/import", re.S)
 UPLOAD_BYTES: Final = 64 * 1024 * 1024
 UPLOAD_TYPES: Final = re.compile(
     rb"\A(?:application/zip|text/markdown)\s*(?:;\s*charset\s*=\s*\"?utf-8\"?\s*)?\Z", re.I

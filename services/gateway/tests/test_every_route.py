@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from popagent_gateway.api import make_api
-from popagent_gateway.bodies import BODY_BYTES, LARGE_BODIES
+from popagent_gateway.bodies import BODY_BYTES, LARGE_BODIES, UPLOAD
 from popagent_kit import json
 from popagent_kit.errors import (
     AppError,
@@ -45,6 +45,10 @@ def calls(*, changes: bool) -> Iterator[Call]:
 
 CHANGES: Final = list(calls(changes=True))
 EVERYTHING: Final = [*calls(changes=False), *CHANGES]
+# All others take JSON; what else these refuse is tested beside the upload itself.
+UPLOADS: Final = [call for call in CHANGES if UPLOAD.fullmatch(call[1].path)]
+TAKES_JSON: Final = [call for call in CHANGES if call not in UPLOADS]
+FILE: Final[dict[str, Any]] = {"content": b"# Herons", "headers": {"content-type": "text/markdown"}}
 
 
 def name(call: Call) -> str:
@@ -104,7 +108,14 @@ WHOLE_BODIES: Final[dict[str, Any]] = {
 }
 
 
-WHOLE_QUERIES: Final = {"path": "herons.md", "revision": "0" * 64, "q": "heron", "topics": "tasks", "cron": "@daily"}
+WHOLE_QUERIES: Final = {
+    "path": "herons.md",
+    "revision": "0" * 64,
+    "name": "herons.md",
+    "q": "heron",
+    "topics": "tasks",
+    "cron": "@daily",
+}
 
 
 def required_query(route: APIRoute) -> Iterator[str]:
@@ -141,12 +152,17 @@ async def told(http: httpx2.AsyncClient, calls: list[Call], **request: Any) -> d
     return {name(call): await http.request(call[0], filled(call[1]), **request) for call in calls}
 
 
+def body_of(call: Call) -> dict[str, Any]:
+    """Return what the route takes, as a request is given it."""
+    body = whole(call[1])
+    return FILE if call in UPLOADS else {} if body is None else {"json": body}
+
+
 async def whole_request(http: httpx2.AsyncClient, call: Call, odd: str | None = None, at: int = 0) -> httpx2.Response:
     """Send what the route takes; one of its ids may be odd."""
-    body = whole(call[1])
     query = {asked: WHOLE_QUERIES[asked] for asked in required_query(call[1])}
     path = filled(call[1], odd, at)
-    return await http.request(call[0], path, params=query, **({} if body is None else {"json": body}))
+    return await http.request(call[0], path, params=query, **body_of(call))
 
 
 def refusals(answers: dict[str, httpx2.Response]) -> dict[str, tuple[int, str]]:
@@ -168,20 +184,20 @@ async def test_no_route_answers_another_name_or_another_page(http: httpx2.AsyncC
 
 async def test_no_change_takes_what_is_no_json_object(http: httpx2.AsyncClient, owners: list[Owner]) -> None:
     for content, headers, status, code in NO_OBJECTS:
-        answers = await told(http, CHANGES, content=content, headers=headers)
+        answers = await told(http, TAKES_JSON, content=content, headers=headers)
 
-        assert refusals(answers) == dict.fromkeys(map(name, CHANGES), (status, code)), content[:40]
+        assert refusals(answers) == dict.fromkeys(map(name, TAKES_JSON), (status, code)), content[:40]
     assert [owner.asked for owner in owners if owner.asked] == []
 
 
 async def test_no_change_takes_a_larger_body_than_it_accepts(http: httpx2.AsyncClient, owners: list[Owner]) -> None:
     answers = {}
-    for method, route in CHANGES:
+    for method, route in TAKES_JSON:
         limit = next((limit for path, limit in LARGE_BODIES if path.fullmatch(filled(route))), BODY_BYTES)
         body = b"{}" + b" " * (limit - 1)
         answers[name((method, route))] = await http.request(method, filled(route), content=body, headers=JSON)
 
-    assert refusals(answers) == dict.fromkeys(map(name, CHANGES), (413, "too_large"))
+    assert refusals(answers) == dict.fromkeys(map(name, TAKES_JSON), (413, "too_large"))
     assert [owner.asked for owner in owners if owner.asked] == []
 
 
@@ -189,19 +205,21 @@ async def test_no_change_passes_over_a_field_that_it_does_not_know(
     http: httpx2.AsyncClient, owners: list[Owner]
 ) -> None:
     answers = {}
-    for method, route in CHANGES:
+    for method, route in TAKES_JSON:
         body = {**(whole(route) or {}), "noSuchField": 1}
         answers[name((method, route))] = await http.request(method, filled(route), json=body)
 
     fields = {route: (answer.status_code, answer.json().get("field")) for route, answer in answers.items()}
-    assert fields == {name(call): (422, "body" if call[1].body_field is None else "noSuchField") for call in CHANGES}
+    assert fields == {name(call): (422, "body" if call[1].body_field is None else "noSuchField") for call in TAKES_JSON}
     assert [owner.asked for owner in owners if owner.asked] == []
 
 
 async def test_no_route_passes_over_a_query_that_it_does_not_know(
     http: httpx2.AsyncClient, owners: list[Owner]
 ) -> None:
-    answers = await told(http, EVERYTHING, params={"noSuchField": "1"})
+    query = {"noSuchField": "1"}
+    answers = await told(http, [call for call in EVERYTHING if call not in UPLOADS], params=query)
+    answers |= await told(http, UPLOADS, params=query, **FILE)
 
     fields = {route: (answer.status_code, answer.json().get("field")) for route, answer in answers.items()}
     assert fields == dict.fromkeys(map(name, EVERYTHING), (422, "noSuchField"))
@@ -224,9 +242,13 @@ async def test_no_route_asks_anybody_for_an_id_that_cannot_be(http: httpx2.Async
 
 async def test_no_change_takes_a_key_of_repetition_that_is_none(http: httpx2.AsyncClient, owners: list[Owner]) -> None:
     twice = {}
-    for method, route in CHANGES:
-        keys = [("idempotency-key", "k1"), ("idempotency-key", "k2")]
-        twice[name((method, route))] = await http.request(method, filled(route), json=whole(route) or {}, headers=keys)
+    keys = [("idempotency-key", "k1"), ("idempotency-key", "k2")]
+    for call in CHANGES:
+        body = {"json": {}} | body_of(call)
+        headers = [*body.pop("headers", {}).items(), *keys]
+        if call in UPLOADS:
+            del body["json"]
+        twice[name(call)] = await http.request(call[0], filled(call[1]), headers=headers, **body)
 
     assert refusals(twice) == dict.fromkeys(map(name, CHANGES), (422, "invalid_input"))
     assert [owner.asked for owner in owners if owner.asked] == []
