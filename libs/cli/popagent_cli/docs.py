@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -16,6 +17,9 @@ from popagent_cli.printing import as_json_option, local_time, note, print_json, 
 from popagent_cli.safe_text import one_safe_line, safe
 from popagent_cli.workspaces import find_workspace
 from popagent_kit.settings import command
+
+# What the names of pages end in.
+ENDINGS: Final = (".md", ".markdown")
 
 in_workspace = click.option("--workspace", metavar="NAME-OR-ID", help="By default the default one.")
 
@@ -194,6 +198,9 @@ def docs_delete(client: Client, path: str, *, folder: bool, workspace: str | Non
     if folder:
         gone = _delete_folder(client, docs, path, yes=yes)
         text = f"{one_safe_line(path)} is deleted with {_counted(gone['pages'], 'page')}"
+    elif not path.lower().endswith(ENDINGS):
+        whole = command(f"docs-delete {shlex.quote(one_safe_line(path))} --folder")
+        raise CliError(f"A page's name ends in .md. A folder goes with --folder: {whole}")
     else:
         revision = _page(client, docs, path)["revision"]
         ask_before(lambda: one_safe_line(path), yes=yes)
@@ -255,7 +262,7 @@ def docs_restore(
 ) -> None:
     """Make an old text the newest one; a deleted page comes back where it was."""
     docs = docs_of(client, workspace)
-    page = _page(client, docs, path) if page_id is None and path is not None else {}
+    page = _page_or_hint(client, docs, path) if page_id is None and path is not None else {}
     which = page_id or page.get("id") or _page_id(client, docs, path, page_id)
     body = given({"version": version, "revision": page.get("revision")})
     restored = client.send("POST", f"{docs}/pages/{which}/restore", body)
@@ -267,12 +274,25 @@ def _page(client: Client, docs: str, path: str) -> dict[str, Any]:
     return page
 
 
+def _page_or_hint(client: Client, docs: str, path: str) -> dict[str, Any]:
+    """Return a page whose past is asked for; where there is none, say how a deleted one is named."""
+    try:
+        return _page(client, docs, path)
+    except RefusedError as refused:
+        if refused.status != 404:
+            raise
+        listing = command("docs-list --deleted")
+        raise CliError(
+            f"{refused.message} A deleted one is named by its id, with --id ID instead of its path: {listing}"
+        ) from refused
+
+
 def _page_id(client: Client, docs: str, path: str | None, page_id: str | None) -> str:
     if page_id is not None:
         return page_id
     if path is None:
         raise CliError("Which page? Give its path, or --id of a deleted one.")
-    return str(_page(client, docs, path)["id"])
+    return str(_page_or_hint(client, docs, path)["id"])
 
 
 def _counted(count: int, what: str) -> str:

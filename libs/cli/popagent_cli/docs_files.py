@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from popagent_cli.client import Client, with_client
-from popagent_cli.docs import docs_of, in_workspace
+from popagent_cli.docs import ENDINGS, docs_of, in_workspace
 from popagent_cli.errors import CliError
 from popagent_cli.jobs import follow_command, followed, wait_option
 from popagent_cli.printing import as_json_option, note, tell
@@ -20,7 +20,6 @@ from popagent_cli.safe_text import one_safe_line
 
 ZIP: Final = "application/zip"
 MARKDOWN: Final = "text/markdown"
-ENDINGS: Final = (".md", ".markdown")
 LARGEST: Final = 64 * 1024 * 1024
 SILENCE_S: Final = 60.0
 SHOWN_NOTES: Final = 10

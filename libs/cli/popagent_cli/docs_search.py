@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -11,6 +12,16 @@ from popagent_cli.client import Client, with_client
 from popagent_cli.printing import as_json_option, dim, note, print_json
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.workspaces import find_workspace
+
+# Private signs stand around what was found until the lines are made.
+_BEGINS: Final = "\ue000"
+_ENDS: Final = "\ue001"
+_NO_BOUNDS: Final = {ord(_BEGINS): None, ord(_ENDS): None}
+_UNDERLINED: Final = re.compile(f"{_BEGINS}([^{_BEGINS}{_ENDS}]*){_ENDS}")
+# What stands below the head of a table is made of these.
+_RULED: Final = frozenset("|:- \t")
+# What begins a line of its own among prose.
+_ITEM: Final = re.compile(r"(?:[-*+>]|#+|\d+[.)])\s")
 
 
 @click.command()
@@ -36,15 +47,38 @@ def docs_search(
     for hit in found["items"]:
         heading = " › ".join([hit["path"], *hit["heading"]])
         click.echo(click.style(one_safe_line(heading), bold=True) + dim(f"  {hit['workspaceId']}", sys.stdout))
-        click.echo(f"  {_shown(hit['snippet'])}\n")
+        for line in _shown(hit["snippet"]):
+            click.echo(f"  {line}")
+        click.echo()
 
 
-def _shown(snippet: list[dict[str, Any]]) -> str:
-    """Return a snippet as one line, with what was found marked."""
-    pieces = []
-    for part in snippet:
-        text = part["text"].replace("\n", " ")
-        lead, trail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-        inner = one_safe_line(text, 400)
-        pieces.append(click.style(inner, underline=True) if part["marked"] else f"{lead[:1]}{inner}{trail[:1]}")
-    return "".join(pieces).strip()
+def _shown(snippet: list[dict[str, Any]]) -> list[str]:
+    """Return a snippet as lines, with what was found marked; prose is one line, tables, lists and code keep theirs."""
+    marked = "".join(_bounded(part["text"].translate(_NO_BOUNDS), marked=part["marked"]) for part in snippet)
+    lines: list[str] = []
+    is_code = was_block = False
+    for line in marked.split("\n"):
+        plain = line.translate(_NO_BOUNDS).strip()
+        is_fence = plain.startswith(("```", "~~~"))
+        is_code ^= is_fence
+        is_block = is_code or is_fence or plain.startswith("|") or line.startswith(("    ", "\t"))
+        if is_fence or ("--" in plain and _RULED.issuperset(plain)):
+            was_block = True
+        elif is_block or was_block or not plain or not lines:
+            lines.append(line)
+            was_block = is_block or not plain
+        elif _ITEM.match(plain):
+            lines.append(line)
+        else:
+            lines[-1] += f" {line}"
+    shown = (one_safe_line(line, 400) for line in lines)
+    return [_underlined(line) for line in shown if line]
+
+
+def _underlined(line: str) -> str:
+    """Return a line with what was found underlined; a bound whose other one was cut off goes."""
+    return _UNDERLINED.sub(lambda found: click.style(found[1], underline=True), line).translate(_NO_BOUNDS)
+
+
+def _bounded(text: str, *, marked: bool) -> str:
+    return f"{_BEGINS}{text.replace(chr(10), ' ')}{_ENDS}" if marked else text

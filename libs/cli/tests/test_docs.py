@@ -144,3 +144,43 @@ def test_an_export_is_written_into_a_new_place_only(peer: Peer, run: Run, home: 
     assert "1 pages are written to out/docs" in folder.output
     assert zipped.exit_code == 0
     assert [each.exit_code for each in again] == [1, 1]
+
+
+def test_a_folder_that_is_deleted_as_a_page_is_told_the_flag(peer: Peer, run: Run) -> None:
+    refused = run("docs-delete", "hand book")
+
+    assert refused.exit_code == 1
+    assert "docs-delete 'hand book' --folder" in refused.stderr
+    assert not [asked for asked in peer.asked if asked.method == "DELETE"]
+
+
+def test_whose_past_is_asked_for_and_is_not_there_may_be_a_deleted_one(peer: Peer, run: Run) -> None:
+    peer.answers["docs-show"] = ({"error": "There is no such page.", "code": "not_found"}, 404)
+
+    asked_for = [
+        run("docs-restore", "1", "a.md"),
+        run("docs-history", "a.md"),
+        run("docs-show", "a.md", "--version", "1"),
+    ]
+
+    assert [each.exit_code for each in asked_for] == [1, 1, 1]
+    assert all("--id ID" in each.stderr and "docs-list --deleted" in each.stderr for each in asked_for)
+
+
+def test_tables_lists_and_code_that_are_found_keep_their_lines(peer: Peer, run: Run) -> None:
+    def found(*parts: tuple[str, bool]) -> str:
+        snippet = [{"text": text, "marked": marked} for text, marked in parts]
+        hit = {**view("DocHits")["items"][0], "path": "a.md", "heading": [], "snippet": snippet}
+        peer.answers["docs-search"] = {"items": [hit], "nextCursor": None, "corrected": []}
+        return run("docs-search", "heron").output.partition("\n")[2]
+
+    table = found(
+        ("Two\nbirds:\n\n| bird | legs |\n|---|--:|\n| ", False), ("heron", True), (" | 2 |\nThat is\nall.", False)
+    )
+    code = found(("```sh\ncount ", False), ("heron", True), ("\ncount owl\n```\nDone.", False))
+
+    assert table == "  Two birds:\n  | bird | legs |\n  | heron | 2 |\n  That is all.\n\n"
+    items = found(("Two:\n- an owl\n  or two\n- a ", False), ("heron", True))
+
+    assert items == "  Two:\n  - an owl or two\n  - a heron\n\n"
+    assert code == "  count heron\n  count owl\n  Done.\n\n"
