@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any, Final
 
@@ -16,8 +17,15 @@ from popagent_cli.safe_text import one_safe_line, safe
 from popagent_cli.workspaces import find_workspace
 from popagent_kit import json
 from popagent_kit.settings import command
+from popagent_proto.chat.agents import ORCHESTRATOR
 
 GENERAL: Final = "general"
+MOST_NAMED: Final = 10
+_TASK_LINK: Final = re.compile(r"\[Task: ((?:\\.|[^\[\]\\])*)\]\(/tasks/([A-Za-z0-9_-]+)\)")
+_ESCAPED: Final = re.compile(r"\\(.)")
+# As the names are found that start a task.
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.S)
+_NAMED: Final = re.compile(r"(?<![\w@./-])@([A-Za-z0-9][A-Za-z0-9_-]{0,63})")
 
 channel_option = click.option("--channel", default=GENERAL, show_default=True, type=ID, help="Its id.")
 message_argument = click.argument("message", type=ID)
@@ -54,6 +62,8 @@ def channel_post(
     body = {"body": text_of(text), "threadId": thread, "workspaceId": workspace_id}
     posted = client.send("POST", f"/api/channels/{channel}/messages", given(body))
     tell(posted, posted["id"], as_json=as_json)
+    if not as_json and not posted["mentions"]:
+        _tell_strangers(client, posted["body"])
     if posted["run"] and not as_json:
         note(f"A task was started. Watch for the reply: {command('channel-tail --follow')}")
 
@@ -99,7 +109,23 @@ def _show(message: dict[str, Any], *, as_json: bool, changed: bool = False) -> N
     if message["deletedAt"]:
         click.echo("(deleted)\n")
     elif not changed or message["editedAt"]:
-        click.echo(f"{safe(message['body'])}\n")
+        click.echo(f"{safe(_readable(message['body']))}\n")
+
+
+def _readable(body: str) -> str:
+    """Return a text whose links to tasks, which lead somewhere on the page alone, are told as title and id."""
+    return _TASK_LINK.sub(lambda link: "Task: " + _ESCAPED.sub(r"\1", link[1]) + f" ({link[2]})", body)
+
+
+def _tell_strangers(client: Client, body: str) -> None:
+    """Say of names behind an @ that nobody has them."""
+    names = list(dict.fromkeys(_NAMED.findall(_CODE.sub(" ", body))))
+    if not names:
+        return
+    items = client.get("/api/agents")["items"]
+    known = ", ".join(f"@{row['id']}" for row in items if row["delegable"] or row["id"] == ORCHESTRATOR)
+    said = ", ".join(f"@{name}" for name in names[:MOST_NAMED])
+    note(f"Nobody who can be asked is called {said}. There are: {known}.")
 
 
 def _run(message: dict[str, Any]) -> str:

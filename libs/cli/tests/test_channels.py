@@ -87,3 +87,28 @@ def test_reading_and_settings_are_told_in_words(peer: Peer, run: Run) -> None:
     assert "not answered" in run("channel-settings").output
     assert "the orchestrator" in run("channel-settings", "--auto-reply", "--agent", "orchistrator").output
     assert peer.asked[-1].body == {"autoReply": True, "agentId": "orchistrator"}
+
+
+def test_a_link_to_a_task_is_told_as_its_title_and_id(peer: Peer, run: Run) -> None:
+    said = message("m1", "Seven.\n\n[Task: Count \\[all\\] herons](/tasks/t-1)\n\n[a page](/tasks)")
+    peer.answers["channel-tail"] = {"items": [said], "previousSeq": None, "revision": 1}
+
+    assert "Seven.\n\nTask: Count [all] herons (t-1)\n\n[a page](/tasks)\n" in run("channel-tail").output
+
+
+def test_a_post_to_nobody_says_who_there_is(peer: Peer, run: Run) -> None:
+    agent = view("AgentView", delegable=True)
+    agents = [{**agent, "id": "researcher"}, {**agent, "id": "watcher", "delegable": False}]
+    agents.append({**agent, "id": "orchistrator", "delegable": False})
+    peer.answers["agents"] = {"items": agents, "tools": [], "nextCursor": None}
+    peer.answers["channel-post"] = lambda asked: message("m1", asked.body["body"], mentions=[])
+
+    nobody = run("channel-post", "@nobody hi")
+    as_json = run("channel-post", "@nobody hi", "--json")
+    before = len(peer.asked)
+    quoted = run("channel-post", "`@nobody` and me@example.org")
+
+    assert nobody.stdout == "m1\n"
+    assert nobody.stderr == "Nobody who can be asked is called @nobody. There are: @researcher, @orchistrator.\n"
+    assert (as_json.stderr, quoted.stderr) == ("", "")
+    assert len(peer.asked) == before + 1
