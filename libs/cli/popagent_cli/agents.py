@@ -13,15 +13,16 @@ from popagent_cli.errors import FAILED, CliError
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line, safe
 from popagent_kit.settings import command
+from popagent_local.groups import Group
 
 EXAMPLE: Final = """agents patch researcher '{"workspaceAccess":"read-only"}'"""
 # Paragraphs are told whole, below the table.
 PARAGRAPHS: Final = ("instructions",)
 
-agent_argument = click.argument("agent", metavar="ID")
+agent_argument = click.argument("agent", metavar="NAME-OR-ID")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @as_json_option
 @click.option("--url", "nearer_url", default=None, hidden=True)
 @click.pass_context
@@ -40,19 +41,38 @@ def list_agents(client: Client, as_json: bool) -> None:
     if as_json:
         print_json(page)
         return
+    passed_over = _passed_over(client, page["items"])
     rows = [
         [
             row["id"],
             row["name"],
             row["workspaceAccess"],
             "yes" if row["delegable"] else "no",
-            row["modelOverride"] or "(inherited)",
+            "(inherited)" if row["id"] in passed_over else row["modelOverride"] or "(inherited)",
             "as it came" if row["revision"] == 0 else f"edited {local_time(row['updatedAt'])}",
             ", ".join(row["tools"]) or "none",
         ]
         for row in page["items"]
     ]
     print_table(["ID", "NAME", "WORKSPACE", "DELEGABLE", "MODEL", "PROFILE", "TOOLS"], rows)
+    for agent, model in passed_over.items():
+        note(f"{agent} uses the model of the chat: the server does not offer its preset {one_safe_line(model, 200)}.")
+
+
+def _passed_over(client: Client, items: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the preset models that are not used, since the model server does not offer them, by agent."""
+    presets = {
+        row["id"]: str(row["modelOverride"]) for row in items if row["modelOverride"] and row["overrideIsSeeded"]
+    }
+    if not presets:
+        return {}
+    try:
+        findings = client.get("/api/agents/health")["findings"]
+    except CliError as error:
+        note(f"Whether the preset models are offered is not known: {error.message}")
+        return {}
+    inherits = {each["agentId"] for each in findings if each["code"] == "model_inherited"}
+    return {agent: model for agent, model in presets.items() if agent in inherits}
 
 
 @agents.command()
@@ -127,10 +147,11 @@ def company(client: Client, as_json: bool) -> None:
 
 def _find(client: Client, agent_id: str) -> dict[str, Any]:
     items: list[dict[str, Any]] = client.get("/api/agents")["items"]
-    found = next((row for row in items if row["id"] == agent_id), None)
-    if found is None:
+    found = [row for row in items if row["id"] == agent_id]
+    found = found or [row for row in items if row["name"].casefold() == agent_id.casefold()]
+    if len(found) != 1:
         raise CliError(f"There is no agent {agent_id!r}. There are: {', '.join(row['id'] for row in items)}.")
-    return found
+    return found[0]
 
 
 def _value(value: Any) -> str:

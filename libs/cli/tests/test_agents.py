@@ -140,3 +140,31 @@ def test_the_company_is_told_by_department_with_who_is_an_agent(peer: Peer, run:
         ["Research", "Researcher", "Writer", "delegable", "researcher"],
         ["Research", "Pia", "Writer", "-", "writer"],
     ]
+
+
+def test_an_agent_is_found_by_its_name(peer: Peer, run: Run) -> None:
+    peer.answers["agents"] = {"items": [{**AGENT, "id": "orchistrator", "name": "Orchestrator"}], "tools": []}
+
+    assert "orchistrator" in run("agents", "show", "orchestrator").stdout
+
+
+def test_a_preset_model_that_no_server_offers_is_listed_as_inherited(peer: Peer, run: Run) -> None:
+    preset = {**AGENT, "modelOverride": "cx/spark", "overrideIsSeeded": True}
+    chosen = {**AGENT, "id": "reviewer", "modelOverride": "cx/other", "overrideIsSeeded": False}
+    peer.answers["agents"] = {"items": [preset, chosen], "tools": [], "nextCursor": None}
+    peer.answers["agent-health"] = health({**NOTE, "agentId": "researcher"})
+
+    passed_over = run("agents")
+    peer.answers["agent-health"] = health()
+    offered = run("agents")
+    peer.answers["agent-health"] = ({"error": "chat does not answer.", "code": "unavailable"}, 503)
+    unknown = run("agents")
+
+    first, second = passed_over.stdout.splitlines()[1:]
+    assert "(inherited)" in first
+    assert "cx/other" in second
+    assert (
+        passed_over.stderr == "researcher uses the model of the chat: the server does not offer its preset cx/spark.\n"
+    )
+    assert ("cx/spark" in offered.stdout, offered.stderr) == (True, "")
+    assert (unknown.exit_code, "chat does not answer" in unknown.stderr) == (0, True)
