@@ -17,6 +17,7 @@ from popagent_kit.settings import command
 
 STAMPS: Final = frozenset({"revision", "updatedAt"})
 TEXT_CHARACTERS: Final = 300
+MOST_NAMED: Final = 10
 
 
 def parsed_changes(text: str, example: str) -> dict[str, Any]:
@@ -35,21 +36,36 @@ def parsed_changes(text: str, example: str) -> dict[str, Any]:
 
 
 def change_listed(
-    client: Client, path: str, item_id: str, wanted: dict[str, Any], *, what: str, listing: str
+    client: Client, path: str, name_or_id: str, wanted: dict[str, Any], *, what: str, listing: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Change one of what `path` lists without pages, as it is now; return it as it was and as it is.
 
     A revision in `wanted` must be the stored one.
 
     Raises:
-        CliError: None has the id; the sentence names `what` it is not, and the command that lists them.
+        CliError: None has the id or the name, or several have the name.
+    """
+    before = find_listed(client, path, name_or_id, what=what, listing=listing)
+    after = client.send("PATCH", f"{path}/{before['id']}", {"revision": before["revision"], **wanted})
+    return before, after
+
+
+def find_listed(client: Client, path: str, name_or_id: str, *, what: str, listing: str) -> dict[str, Any]:
+    """Return what has this id of all that `path` lists without pages, else what alone has this name.
+
+    Raises:
+        CliError: None has it, or several have the name; the sentence says which there are.
     """
     items: list[dict[str, Any]] = client.get(path)["items"]
-    before = next((row for row in items if row["id"] == item_id), None)
-    if before is None:
-        raise CliError(f"There is no {what} {item_id}. `{command(listing)}` lists them.")
-    after = client.send("PATCH", f"{path}/{item_id}", {"revision": before["revision"], **wanted})
-    return before, after
+    found = [row for row in items if row["id"] == name_or_id]
+    found = found or [row for row in items if row["name"].casefold() == name_or_id.casefold()]
+    if len(found) == 1:
+        return found[0]
+    said = one_safe_line(name_or_id, 100)
+    if found:
+        raise CliError(f"Several have the name {said}; give the id: {', '.join(row['id'] for row in found)}.")
+    names = ", ".join(one_safe_line(row["name"], 60) for row in items[:MOST_NAMED]) or "none yet"
+    raise CliError(f"There is no {what} {said}. There are: {names}. `{command(listing)}` lists them.")
 
 
 def tell_changes(before: dict[str, Any], after: dict[str, Any], *, as_json: bool) -> None:

@@ -13,7 +13,7 @@ import click
 import httpx2
 
 from popagent_cli.address import Address, find_address, how_to_start
-from popagent_cli.errors import CutError, NotRunningError, RefusedError
+from popagent_cli.errors import CliError, CutError, NotRunningError, RefusedError
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit import json
 from popagent_kit.errors import MalformedJsonError
@@ -180,6 +180,17 @@ def with_client(body: Callable[Concatenate[Client, P], None]) -> Callable[P, Non
             body(client, *args, **kwargs)
 
     return wrapped
+
+
+@contextmanager
+def listed_by(listing: str) -> Iterator[None]:
+    """Tell of what is not there which command lists what is."""
+    try:
+        yield
+    except RefusedError as refused:
+        if refused.status != 404 or not refused.body:
+            raise
+        raise CliError(f"{refused.message} `{command(listing)}` lists them.") from refused
 
 
 class IdType(click.ParamType[str]):

@@ -7,25 +7,26 @@ from typing import Final, get_args
 
 import click
 
-from popagent_cli.changes import change_listed, parsed_changes, tell_changes
+from popagent_cli.changes import change_listed, find_listed, parsed_changes, tell_changes
 from popagent_cli.client import ID, Client, given, with_client
 from popagent_cli.errors import FAILED, CliError
 from popagent_cli.printing import as_json_option, duration, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.secret_input import given_secret, secret_option
 from popagent_kit.settings import command
+from popagent_local.groups import Group
 from popagent_proto.chat.hooks import HookEvent
 
 EXAMPLE: Final = """hooks patch ID '{"enabled":false}'"""
 EVENTS: Final[tuple[str, ...]] = get_args(HookEvent)
 
-hook_argument = click.argument("hook", type=ID)
+hook_argument = click.argument("hook", metavar="NAME-OR-ID")
 signed_with = secret_option(
     "--secret", "What requests are signed with: asked without showing it, the first line of standard input, or nothing."
 )
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @as_json_option
 @click.option("--url", "nearer_url", default=None, hidden=True)
 @click.pass_context
@@ -140,8 +141,9 @@ def patch(client: Client, hook: str, changes: str | None, secret_from: str | Non
 @with_client
 def delete(client: Client, hook: str, as_json: bool) -> None:
     """Delete a hook; what it did stays in the audit."""
-    gone = client.send("DELETE", f"/api/hooks/{hook}")
-    tell(gone, f"{hook} is deleted", as_json=as_json)
+    found = find_listed(client, "/api/hooks", hook, what="hook", listing="hooks")
+    gone = client.send("DELETE", f"/api/hooks/{found['id']}")
+    tell(gone, f"{one_safe_line(found['name'])} is deleted", as_json=as_json)
 
 
 @hooks.command()
@@ -150,7 +152,8 @@ def delete(client: Client, hook: str, as_json: bool) -> None:
 @with_client
 def test(client: Client, hook: str, as_json: bool) -> None:
     """Run a hook on an example of its event. Exit code 1 when it fails; a refusal is no failure."""
-    found = client.send("POST", f"/api/hooks/{hook}/test")
+    tried = find_listed(client, "/api/hooks", hook, what="hook", listing="hooks")
+    found = client.send("POST", f"/api/hooks/{tried['id']}/test")
     if as_json:
         print_json(found)
     else:

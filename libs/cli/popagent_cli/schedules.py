@@ -6,15 +6,15 @@ from typing import Any, Final
 
 import click
 
-from popagent_cli.changes import change_listed, parsed_changes, tell_changes
+from popagent_cli.changes import change_listed, find_listed, parsed_changes, tell_changes
 from popagent_cli.client import ID, Client, given, with_client
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit.settings import command
 
-EXAMPLE: Final = """schedule-patch ID '{"cron":"@daily"}'"""
+EXAMPLE: Final = """schedule-patch NAME '{"cron":"@daily"}'"""
 
-schedule_argument = click.argument("schedule", type=ID)
+schedule_argument = click.argument("schedule", metavar="NAME-OR-ID")
 
 
 @click.command()
@@ -129,7 +129,7 @@ def schedule_patch(client: Client, schedule: str, changes: str, as_json: bool) -
     CHANGES is a JSON object; what it does not name stays as it is:
 
     \b
-      popagent schedule-patch ID '{"cron":"@daily"}'
+      popagent schedule-patch Nightly '{"cron":"@daily"}'
     """
     before, after = _patched(client, schedule, parsed_changes(changes, EXAMPLE))
     tell_changes(before, after, as_json=as_json)
@@ -162,7 +162,7 @@ def schedule_resume(client: Client, schedule: str, as_json: bool) -> None:
 @with_client
 def schedule_run(client: Client, schedule: str, as_json: bool) -> None:
     """Run a schedule now, paused or not."""
-    run = client.send("POST", f"/api/schedules/{schedule}/run")
+    run = client.send("POST", f"/api/schedules/{_found(client, schedule)['id']}/run")
     tell(run, f"It runs as the task {run['taskId']}", as_json=as_json)
 
 
@@ -173,7 +173,7 @@ def schedule_run(client: Client, schedule: str, as_json: bool) -> None:
 @with_client
 def schedule_history(client: Client, schedule: str, limit: int, as_json: bool) -> None:
     """Tell what came of the times of a schedule, the newest first."""
-    page = client.pages(f"/api/schedules/{schedule}/runs", limit)
+    page = client.pages(f"/api/schedules/{_found(client, schedule)['id']}/runs", limit)
     if as_json:
         print_json(page)
         return
@@ -199,12 +199,17 @@ def schedule_history(client: Client, schedule: str, limit: int, as_json: bool) -
 @with_client
 def schedule_delete(client: Client, schedule: str, as_json: bool) -> None:
     """Delete a schedule and its history; its tasks stay."""
-    gone = client.send("DELETE", f"/api/schedules/{schedule}")
-    tell(gone, f"{schedule} is deleted", as_json=as_json)
+    found = _found(client, schedule)
+    gone = client.send("DELETE", f"/api/schedules/{found['id']}")
+    tell(gone, f"{one_safe_line(found['name'])} is deleted", as_json=as_json)
 
 
 def _last(run: dict[str, Any] | None) -> str:
     return "" if run is None else f"{local_time(run['plannedAt'])} {run['outcome']}"
+
+
+def _found(client: Client, schedule: str) -> dict[str, Any]:
+    return find_listed(client, "/api/schedules", schedule, what="schedule", listing="schedule-list")
 
 
 def _patched(client: Client, schedule: str, changes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -14,7 +14,7 @@ from popagent_cli.printing import as_json_option, note, print_json
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.skill_file import SkillFileError
 from popagent_cli.skill_tree import SkillTree, checked, read_tree, write_tree
-from popagent_cli.skills import agent_argument, find_skill
+from popagent_cli.skills import agent_argument, find_skill, skills_of
 from popagent_proto.chat.skills import SkillFields
 
 # What a folder says of a skill; whether it is enabled, and where it came from, is said elsewhere.
@@ -43,7 +43,7 @@ def import_skills(client: Client, agent: str, folders: tuple[Path, ...], provena
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise CliError(f"Two of the folders hold a skill named {twice}.")
-    items: list[dict[str, Any]] = client.pages(f"/api/agents/{agent}/skills", 10_000)["items"]
+    items: list[dict[str, Any]] = skills_of(client, agent)["items"]
     stored = {skill["name"]: skill for skill in items}
     told = []
     for tree in trees:
@@ -67,9 +67,7 @@ def export_skills(
 ) -> None:
     """Write skills of an agent below FOLDER, all of them or those named."""
     items: list[dict[str, Any]] = (
-        [find_skill(client, agent, name) for name in names]
-        if names
-        else client.pages(f"/api/agents/{agent}/skills", 10_000)["items"]
+        [find_skill(client, agent, name) for name in names] if names else skills_of(client, agent)["items"]
     )
     if not items:
         note(f"{agent} has no skill.")

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from popagent_cli.client import ID, Client, with_client
-from popagent_cli.errors import CliError
+from popagent_cli.errors import CliError, RefusedError
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, size, tell
 from popagent_cli.safe_text import one_safe_line, safe
 from popagent_kit.settings import command
@@ -24,7 +24,7 @@ agent_argument = click.argument("agent", type=ID)
 @with_client
 def list_skills(client: Client, agent: str, as_json: bool) -> None:
     """List the skills of an agent, enabled and disabled."""
-    page = client.pages(f"/api/agents/{agent}/skills", 10_000)
+    page = skills_of(client, agent)
     if as_json:
         print_json(page)
         return
@@ -104,13 +104,28 @@ def delete(client: Client, agent: str, name: str, as_json: bool) -> None:
     tell(gone, f"{skill['name']} is deleted", as_json=as_json)
 
 
+def skills_of(client: Client, agent: str) -> dict[str, Any]:
+    """Return the list of an agent's skills.
+
+    Raises:
+        CliError: There is no such agent; the sentence says which there are.
+    """
+    try:
+        return client.pages(f"/api/agents/{agent}/skills", 10_000)
+    except RefusedError as refused:
+        if refused.status != 404:
+            raise
+        ids = ", ".join(row["id"] for row in client.get("/api/agents")["items"])
+        raise CliError(f"There is no agent {agent}. There are: {ids}.") from refused
+
+
 def find_skill(client: Client, agent: str, name_or_id: str) -> dict[str, Any]:
     """Return the agent's skill with this name, else with this id.
 
     Raises:
         CliError: It has none.
     """
-    items: list[dict[str, Any]] = client.pages(f"/api/agents/{agent}/skills", 10_000)["items"]
+    items: list[dict[str, Any]] = skills_of(client, agent)["items"]
     for field in ("name", "id"):
         for skill in items:
             if skill[field] == name_or_id:

@@ -8,14 +8,14 @@ from typing import Any, Final, get_args
 
 import click
 
-from popagent_cli.client import ID, Client, given, with_client
+from popagent_cli.client import ID, Client, given, listed_by, with_client
 from popagent_cli.deleting import ask_before, yes_option
 from popagent_cli.errors import FAILED, CliError
 from popagent_cli.events import followed
 from popagent_cli.piped import text_of
 from popagent_cli.printing import as_json_option, dim, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line, safe
-from popagent_cli.workspaces import find_workspace
+from popagent_cli.workspaces import find_workspace, workspace_name
 from popagent_kit import json
 from popagent_kit.settings import command
 from popagent_proto.task_runner.tasks import TaskState
@@ -120,6 +120,7 @@ def _trouble(task: dict[str, Any]) -> str:
 @click.option("--follow", is_flag=True, help="Stay until it has ended; exit code 1 when it did not complete.")
 @as_json_option
 @with_client
+@listed_by("task-list")
 def show(client: Client, task: str, *, earlier: bool, follow: bool, as_json: bool) -> None:
     """Show a task and what was done for it."""
     view = client.get(f"/api/tasks/{task}")
@@ -130,7 +131,7 @@ def show(client: Client, task: str, *, earlier: bool, follow: bool, as_json: boo
             view = _followed(client, view, _Shown(quiet=True))
         print_json(view)
     else:
-        _head(view)
+        _head(view, workspace_name(client, view["workspaceId"]))
         shown = _Shown(quiet=False)
         if view["previousCursor"] is not None:
             note("(older records are not shown: --all)")
@@ -201,21 +202,23 @@ class _Shown:
         """Print what is new of them."""
         if self._quiet:
             return
+        # What was called and has returned since is told once, with what came of it.
+        newest = {_key(record, call): call for record in records for call in record["calls"]}
         for record in records:
             if record["kind"] == "text":
                 self._text(record)
                 continue
-            lines = _lines(record, self._new_calls(record))
+            lines = _lines(record, self._new_calls(record, newest))
             if lines:
                 self.close()
             for line in lines:
                 click.echo(dim(line, sys.stdout))
 
-    def _new_calls(self, record: dict[str, Any]) -> list[dict[str, Any]]:
+    def _new_calls(self, record: dict[str, Any], newest: dict[tuple[Any, ...], dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the calls of which more is known now than was shown; the end of a step repeats its calls."""
         new = []
-        for call in record["calls"]:
-            key = (record["attempt"], record["agentId"], record["step"], call["callId"])
+        for key in (_key(record, call) for call in record["calls"]):
+            call = newest[key]
             known = (call["status"], call["result"], call["error"])
             if self._calls.get(key) != known:
                 self._calls[key] = known
@@ -239,6 +242,11 @@ class _Shown:
         self._growing = None
 
 
+def _key(record: dict[str, Any], call: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what tells a call from every other one of its task."""
+    return record["attempt"], record["agentId"], record["step"], call["callId"]
+
+
 def _lines(record: dict[str, Any], calls: list[dict[str, Any]]) -> list[str]:
     who = one_safe_line(record["agentId"] or "", 40)
     if record["kind"] == "status":
@@ -254,12 +262,12 @@ def _lines(record: dict[str, Any], calls: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _head(task: dict[str, Any]) -> None:
+def _head(task: dict[str, Any], workspace: str) -> None:
     click.echo(f"{click.style(one_safe_line(task['title']), bold=True)}\n")
     rows = [
         ("id", task["id"]),
         ("state", task["state"] + (", does not end though it was told to" if task["interruptedAt"] else "")),
-        ("workspace", task["workspaceId"]),
+        ("workspace", workspace),
         ("attempts", _attempts(task)),
         ("model", task["model"]),
         ("created", local_time(task["createdAt"])),
@@ -295,6 +303,7 @@ def _end(task: dict[str, Any], last_text: str) -> None:
 @task_argument
 @as_json_option
 @with_client
+@listed_by("task-list")
 def cancel(client: Client, task: str, as_json: bool) -> None:
     """Cancel a task; one that runs ends first."""
     answer = client.send("POST", f"/api/tasks/{task}/cancel")
@@ -306,6 +315,7 @@ def cancel(client: Client, task: str, as_json: bool) -> None:
 @click.argument("evidence")
 @as_json_option
 @with_client
+@listed_by("task-list")
 def resolve(client: Client, task: str, evidence: str, as_json: bool) -> None:
     """Call a task done that did not complete, and say why it is."""
     answer = client.send("POST", f"/api/tasks/{task}/resolve", {"evidence": evidence})
@@ -316,6 +326,7 @@ def resolve(client: Client, task: str, evidence: str, as_json: bool) -> None:
 @task_argument
 @as_json_option
 @with_client
+@listed_by("task-list")
 def retry(client: Client, task: str, as_json: bool) -> None:
     """Try a failed or dead-lettered task once more.
 
@@ -332,6 +343,7 @@ def retry(client: Client, task: str, as_json: bool) -> None:
 @yes_option
 @as_json_option
 @with_client
+@listed_by("task-list")
 def delete(client: Client, task: str, yes: bool, as_json: bool) -> None:
     """Delete a task that has ended, with its transcript."""
     ask_before(lambda: f"“{one_safe_line(client.get(f'/api/tasks/{task}', limit=0)['title'], 60)}”", yes=yes)

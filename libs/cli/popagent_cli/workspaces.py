@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from popagent_cli.jobs import follow_command, followed, wait_option
 from popagent_cli.printing import as_json_option, local_time, note, print_json, print_table, tell
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit.settings import command, home_folder
+from popagent_local.groups import Group
 from popagent_sandbox.clone_address import is_address, source_of
 
 
-@click.group()
+@click.group(cls=Group)
 def workspace() -> None:
     """The folders that agents may work in."""
 
@@ -106,7 +108,7 @@ def add(client: Client, *, path: str, name: str | None, directory: str | None, w
     if "state" in made:
         tell(made, f"It is being cloned; follow it: {follow_command(made)}", as_json=as_json)
         return
-    use = command(f"chat --workspace {made['id']}")
+    use = command(f"chat --workspace {_told_apart(client, made)}")
     tell(made, f"{one_safe_line(made['name'])} is registered; use it: {use}", as_json=as_json)
 
 
@@ -213,6 +215,19 @@ def _root_here(client: Client) -> Path:
         f"The workspace root {one_safe_line(str(root), 4_096)} is not on this machine. Clone the repository where "
         f"popagent runs, then register its folder: {command('workspace add NAME')}"
     )
+
+
+def workspace_name(client: Client, workspace_id: str) -> str:
+    """Return the name of a workspace, or its id where it has gone."""
+    items: list[dict[str, Any]] = client.pages("/api/workspaces", 10_000)["items"]
+    return next((str(row["name"]) for row in items if row["id"] == workspace_id), workspace_id)
+
+
+def _told_apart(client: Client, made: dict[str, Any]) -> str:
+    """Return what a command calls a workspace: its name, where no other one has it."""
+    items: list[dict[str, Any]] = client.pages("/api/workspaces", 10_000)["items"]
+    same = [row for row in items if row["name"].casefold() == made["name"].casefold() and row["id"] != made["id"]]
+    return str(made["id"]) if same else shlex.quote(one_safe_line(made["name"]))
 
 
 def find_workspace(client: Client, name_or_id: str) -> dict[str, Any]:

@@ -51,6 +51,7 @@ def test_a_change_is_sent_with_the_stored_revision_and_told(peer: Peer, run: Run
 
 def test_a_trial_tells_a_refusal_from_a_failure(peer: Peer, run: Run) -> None:
     trial = view("HookTrialView", status="denied", decision="deny", reason="No.", output="{}", durationMs=3)
+    peer.answers["hooks"] = {"items": [HOOK], "nextCursor": None}
     peer.answers["hooks test"] = trial
     refused = run("hooks", "test", "h1")
     peer.answers["hooks test"] = {**trial, "status": "timeout", "reason": "It did not answer within 300 ms."}
@@ -67,3 +68,16 @@ def test_lists_say_what_to_do_when_they_are_empty(peer: Peer, run: Run) -> None:
     assert "hooks add NAME" in run("hooks").output
     assert "No hook ran here" in run("hooks", "runs", "s1", "--turn", "t1").output
     assert peer.asked[-1].query["turnId"] == "t1"
+
+
+def test_a_hook_is_named_or_those_there_are_are_told(peer: Peer, run: Run) -> None:
+    peer.answers["hooks"] = {"items": [HOOK], "nextCursor": None}
+
+    run("hooks", "delete", "guard")
+    deleted = peer.asked[-1]
+    unknown = run("hooks", "test", "nope")
+
+    assert (deleted.method, deleted.path) == ("DELETE", "/api/hooks/h1")
+    assert unknown.exit_code == 1
+    assert "There is no hook nope. There are: Guard." in unknown.stderr
+    assert peer.asked[-1].verb == "hooks"

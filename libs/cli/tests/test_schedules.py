@@ -46,3 +46,22 @@ def test_a_schedule_rests_and_goes_on(peer: Peer, run: Run) -> None:
     assert (rests.output, sent) == ("Nightly rests\n", {"revision": 3, "enabled": False})
     assert goes_on.output.startswith("Nightly goes on, next 2026-01-0")
     assert peer.asked[-1].body == {"revision": 3, "enabled": True}
+
+
+def test_a_schedule_is_named_or_those_there_are_are_told(peer: Peer, run: Run) -> None:
+    named = {**SCHEDULE, "name": "Morning"}
+    twins = [{**SCHEDULE, "name": "Twin", "id": each} for each in ("c2", "c3")]
+    peer.answers["schedule-list"] = {"items": [named, *twins], "nextCursor": None, "timezone": "UTC"}
+    peer.answers["schedule-history"] = {"items": [], "nextCursor": None}
+
+    by_name = run("schedule-history", "morning")
+    asked = peer.asked[-1].path
+    unknown = run("schedule-history", "Evening")
+    several = run("schedule-delete", "twin")
+
+    assert (by_name.exit_code, asked) == (0, "/api/schedules/c1/runs")
+    assert "There is no schedule Evening. There are: Morning, Twin, Twin." in unknown.stderr
+    assert "schedule-list" in unknown.stderr
+    assert "c2, c3" in several.stderr
+    assert [unknown.exit_code, several.exit_code] == [1, 1]
+    assert {each.method for each in peer.asked} == {"GET"}

@@ -100,3 +100,13 @@ def test_a_refusal_is_one_sentence_and_no_agent_can_name_another_path(peer: Peer
 
     assert (stale.exit_code, odd.exit_code) == (1, 2)
     assert "changed by somebody else" in stale.stderr
+
+
+def test_an_agent_that_is_not_there_is_told_with_those_that_are(peer: Peer, run: Run) -> None:
+    peer.answers["skill-list"] = ({"error": "There is no such agent.", "code": "not_found"}, 404)
+    peer.answers["agents"] = {"items": [view("AgentView", id="researcher")], "tools": [], "nextCursor": None}
+
+    results = [run("skill-show", "nobody", "x"), run("skill-list", "nobody"), run("skill-export", "nobody", "out")]
+
+    assert [each.exit_code for each in results] == [1, 1, 1]
+    assert all("There is no agent nobody. There are: researcher." in each.stderr for each in results)

@@ -168,3 +168,34 @@ def test_a_task_is_cancelled_resolved_and_deleted(peer: Peer, run: Run) -> None:
     peer.answers["task-retry"] = {**TASK, "state": "queued"}
     assert "t1 is queued" in run("task-retry", "t1").output
     assert "t1 is deleted" in run("task-delete", "t1", "--yes").output
+
+
+def test_a_task_that_is_not_there_is_told_with_what_lists_them(peer: Peer, run: Run) -> None:
+    gone = ({"error": "There is no task with this id.", "code": "not_found"}, 404)
+    peer.answers |= {"task-show": gone, "task-cancel": gone}
+
+    results = [run("task-show", "nope"), run("task-cancel", "nope")]
+
+    assert [each.exit_code for each in results] == [1, 1]
+    assert all("There is no task with this id. `popagent task-list` lists them." in each.stderr for each in results)
+
+
+def test_a_call_that_has_returned_is_shown_once_and_the_workspace_by_its_name(peer: Peer, run: Run) -> None:
+    begun = {**CALL, "result": None, "status": "running"}
+    waiting = {**begun, "callId": "d", "tool": "shell"}
+    records = [
+        record(1, 1, "tool-call", calls=[begun]),
+        record(2, 2, "tool-call", calls=[waiting]),
+        record(3, 3, "tool-call", calls=[CALL]),
+        record(4, 4, "step", calls=[CALL]),
+    ]
+    peer.answers["task-show"] = {**TASK, "workspaceId": "w1", "activity": records}
+    peer.answers["workspace list"] = WORKSPACES
+
+    shown = run("task-show", "t1").output
+
+    assert [line.split()[:2] for line in shown.splitlines() if "path" in line] == [
+        ["completed", "read"],
+        ["running", "shell"],
+    ]
+    assert "workspace    Marsh\n" in shown

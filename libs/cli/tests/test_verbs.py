@@ -385,3 +385,16 @@ def test_a_workspace_in_use_is_not_forgotten_and_says_why(peer: Peer, run: Run) 
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert reason in result.stderr
+
+
+def test_a_workspace_that_was_added_is_used_by_its_name_unless_another_has_it(peer: Peer, run: Run) -> None:
+    made = {**view("WorkspaceView"), "id": "w2", "name": "The house"}
+    peer.answers["workspace add"] = made
+    peer.answers["workspace list"] = {"items": [made], "nextCursor": None}
+
+    alone = run("workspace", "add", "code/house")
+    peer.answers["workspace list"] = {"items": [made, {**made, "id": "w1", "name": "the House"}], "nextCursor": None}
+    one_of_two = run("workspace", "add", "code/house")
+
+    assert "chat --workspace 'The house'" in alone.stdout
+    assert "chat --workspace w2" in one_of_two.stdout
