@@ -37,6 +37,15 @@ class Commands(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command and its arguments; for an unknown name say which are like it."""
+        name = args[0]
+        if not name.startswith("-") and name not in COMMANDS and (near := like(name)):
+            raise click.UsageError(f"No such command {name[:60]!r}. There are: {', '.join(near)}.", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in their groups, without loading one of them."""
         del ctx
@@ -54,6 +63,15 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             click.echo(err=True)
             sys.exit(INTERRUPTED)
+
+
+def like(name: str) -> list[str]:
+    """Return the commands of the thing that `name` is called by, be it one or several, else those spelled alike."""
+    thing = name.lower().rstrip("s-") or name
+    import difflib  # noqa: PLC0415 (no other command needs it)
+
+    near = [each for each in COMMANDS if each in {thing, f"{thing}s"} or each.startswith((f"{thing}-", f"{thing}s-"))]
+    return near or difflib.get_close_matches(name.lower(), COMMANDS, n=5)
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

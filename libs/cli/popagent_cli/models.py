@@ -13,6 +13,7 @@ from popagent_cli.printing import as_json_option, note, print_json, print_table
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.secret_input import given_secret, secret_option
 from popagent_kit.settings import command
+from popagent_local.groups import Group
 
 CONNECTION = "/api/models/connection"
 SOURCES = {
@@ -28,7 +29,7 @@ key_option = secret_option(
 )
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @as_json_option
 @click.option("--url", "nearer_url", default=None, hidden=True)
 @click.pass_context

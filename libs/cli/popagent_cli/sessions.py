@@ -15,11 +15,12 @@ from popagent_cli.safe_text import one_safe_line
 from popagent_cli.transcript import NAMES, as_markdown
 from popagent_cli.workspaces import find_workspace
 from popagent_kit.settings import command
+from popagent_local.groups import Group
 
 session_argument = click.argument("session", type=ID)
 
 
-@click.group()
+@click.group(cls=Group)
 def sessions() -> None:
     """Find, name, archive and delete conversations."""
 

@@ -28,6 +28,7 @@ from popagent_cli.printing import (
 )
 from popagent_cli.safe_text import one_safe_line
 from popagent_kit.settings import command
+from popagent_local.groups import Group
 
 BAR_COLUMNS: Final = 30
 NAME_COLUMNS: Final = 44
@@ -36,7 +37,7 @@ TRACE_ID: Final = re.compile(r"[0-9a-f]{32}\Z")
 Span = dict[str, Any]
 
 
-@click.group()
+@click.group(cls=Group)
 def traces() -> None:
     """See where the time of a turn went."""
 

@@ -6,11 +6,12 @@ import click
 
 from popagent_kit import json
 from popagent_kit.errors import AppError
+from popagent_local.groups import Group
 from popagent_local.model_server import weights
 from popagent_local.model_server.progress import Meter
 
 
-@click.group()
+@click.group(cls=Group)
 def model() -> None:
     """The weights of the embedded model."""
 
