@@ -113,7 +113,7 @@ class Terminal:
 
     def done(self, what: str, detail: str, seconds: float) -> None:
         """Report a finished step."""
-        self.say(f"  {self.paint('✓', 32)} {what:<24} {detail:<24} {self.paint(f'{seconds:5.1f} s', DIM)}")
+        self.say(f"  {self.paint('✓', 32)} {what:<24} {detail:<28} {self.paint(f'{seconds:5.1f} s', DIM)}")
 
     def began(self, what: str) -> None:
         """Report that a longer step begins."""

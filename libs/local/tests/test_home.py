@@ -147,6 +147,15 @@ def test_json_lines_are_shown_as_sentences_and_everything_else_as_it_is() -> Non
     assert readable("{not json") == "{not json"
 
 
+def test_the_longest_word_of_a_finished_step_leaves_the_times_in_their_column() -> None:
+    stream = io.StringIO()
+
+    for detail in ("embedded", "a clone of this repository"):
+        Terminal(stream).done("default workspace", detail, 0.44)
+
+    assert len({line.index("0.4 s") for line in stream.getvalue().splitlines()}) == 1
+
+
 def test_while_it_starts_only_lines_that_may_be_trouble_are_shown() -> None:
     stream = io.StringIO()
     terminal = Terminal(stream, starting=True)
