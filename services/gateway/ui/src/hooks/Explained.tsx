@@ -10,13 +10,20 @@ const EXAMPLE = `#!/usr/bin/python3
 import json
 import sys
 
-path = str(json.load(sys.stdin)["input"]["arguments"].get("path", ""))
-if not path.startswith("docs/") or ".." in path:
-    reason = "Only files below docs/ may be changed."
+
+def below_docs(path):
+    # What was cut ends in an ellipsis.
+    return path.startswith("docs/") and ".." not in path and not path.endswith("…")
+
+
+given = json.load(sys.stdin)["input"]["arguments"]
+paths = [given[name] for name in ("path", "new_path") if name in given]
+if not paths or not all(map(below_docs, paths)):
+    reason = "Only files below docs/ may be changed, and not by commands."
     print(json.dumps({"decision": "deny", "reason": reason}))
 `;
 
-const BEGUN: Partial<HookForm> = { name: "Docs only", kind: "command", argv: "/hooks/docs-only.py", matcher: "write|edit|delete|move" };
+const BEGUN: Partial<HookForm> = { name: "Docs only", kind: "command", argv: "/hooks/docs-only.py", matcher: "write|edit|delete|move|mkdir|shell.*" };
 
 /** Where there is none: what a hook is, and one whole example. */
 export function Explained({ places }: { places: HookList }) {
@@ -44,7 +51,7 @@ export function Explained({ places }: { places: HookList }) {
         <h2>An example: nobody writes outside of docs/</h2>
         <p className="small dim">
           Save this as <code>docs-only.py</code>, executable, in the folder that <code>POPAGENT_HOOK_FOLDER</code> names. It runs
-          confined, without a network; nothing has to be started.
+          confined, without a network; nothing has to be started. A command can change any file, so that none may be run.
         </p>
         <pre className="well" tabIndex={0} aria-label="docs-only.py">
           {EXAMPLE}
