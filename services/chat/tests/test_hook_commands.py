@@ -184,3 +184,60 @@ async def test_programs_lie_in_a_folder_that_the_operator_names_and_no_agent_wri
     assert [bool(text) for text in (unset, gone, within, around, fine)] == [True, True, True, True, False]
     assert within == around
     assert "overlap" in str(within)
+
+
+async def test_a_program_that_is_not_there_or_not_executable_is_refused_where_that_is_seen(
+    door: Door, programs: Programs, folder: Path
+) -> None:
+    (folder / "plain").write_text("#!/bin/sh\n")
+    (folder / "inner").mkdir()
+    (folder / "link").symlink_to("/bin/true")
+    wrong = [("/hooks/none", "is not there"), ("/hooks/plain", "chmod +x"), ("/hooks/inner", "is no file")]
+
+    for path, words in wrong:
+        given = HookFields(name="Guard", event="PreToolUse", kind="command", argv=[path])
+        error = await refusal(door.ask(CreateHook(command_id=new_id(), fields=given)))
+        assert (error.http_status, error.field) == (422, "argv"), path
+        assert words in error.message
+
+    for path in ("/hooks/link", "/hooks/../bin/true", "/bin/true", "true"):
+        given = HookFields(name="Guard", event="PreToolUse", kind="command", argv=[path])
+        assert (await door.ask(CreateHook(command_id=new_id(), fields=given))).argv == [path]
+
+
+async def test_a_hook_whose_program_is_gone_fails_in_plain_words_and_can_be_turned_off(
+    door: Door, programs: Programs, folder: Path
+) -> None:
+    hook = await programs.add("guard", "cat >/dev/null")
+    (folder / "guard").chmod(0o644)
+    closed = await programs.tried(hook)
+    (folder / "guard").unlink()
+    gone = await programs.tried(hook)
+    off = HookChanges(revision=0, enabled=False)
+    changed = await door.ask(UpdateHook(command_id=new_id(), hook_id=hook.id, changes=off))
+    moved = HookChanges(revision=1, argv=["/hooks/other"])
+    refused = await refusal(door.ask(UpdateHook(command_id=new_id(), hook_id=hook.id, changes=moved)))
+
+    assert (closed.status, closed.decision, gone.status, gone.decision) == ("error", "deny", "error", "deny")
+    assert "cannot be run. /hooks/guard is not executable. Make it so with chmod +x" in closed.reason
+    assert "cannot be run. /hooks/guard is not there" in gone.reason
+    assert (changed.enabled, refused.field) == (False, "argv")
+
+
+async def test_what_only_the_sandbox_sees_of_a_program_is_told_in_plain_words(
+    door: Door, programs: Programs, folder: Path
+) -> None:
+    (folder / "lost").write_text("#!/opt/none/python9\n")
+    (folder / "lost").chmod(0o755)
+    (folder / "away").symlink_to("/opt/none/guard")
+    tried = {}
+    for path in ("/hooks/lost", "/hooks/away", "none-of-that-name", "/usr"):
+        given = HookFields(name="Guard", event="PreToolUse", kind="command", argv=[path])
+        tried[path] = await programs.tried(await door.ask(CreateHook(command_id=new_id(), fields=given)))
+
+    for path, view in tried.items():
+        assert (view.status, view.decision) == ("error", "deny"), path
+        assert f"cannot be run. {path} is not " in view.reason
+        assert "event.json" not in view.reason + view.output
+    assert "chmod +x" in tried["/usr"].reason
+    assert "its first line names" in tried["/hooks/lost"].reason

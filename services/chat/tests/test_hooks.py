@@ -97,6 +97,7 @@ async def test_a_hook_is_stored_once_told_and_listed_in_the_order_in_which_hooks
     assert [hook.id for hook in listed.items] == [first.id, told.id, late.id]
     assert listed.origins == [server.origin]
     assert "POPAGENT_HOOK_FOLDER" in listed.commands_problem
+    assert "Set it in .env beside ./popagent" in listed.commands_problem
     subjects = await pool.fetch("select subject from outbox where aggregate_id = $1", first.id)
     assert [row["subject"] for row in subjects] == ["popagent.chat.evt.hooks-changed.v1"]
 

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from popagent_runs.hooks.failure import HookFailedError
@@ -35,6 +35,11 @@ LIMITS: Final = Limits(
 )
 # Nothing of a hook is read by this shell: it hands the file over as standard input and becomes the program.
 _FED: Final = ("/bin/sh", "-c", 'exec "$@" <"$0"', EVENT)
+# What the shell ends with, and says in its own name, when it cannot become the program.
+_NOT_BECOME: Final = {
+    126: "is not executable, or what its first line names behind #! is not. Make it so with chmod +x.",
+    127: f"is not there, or what its first line names behind #! is not. {FOLDER} is what POPAGENT_HOOK_FOLDER names.",
+}
 
 
 class HookCommands:
@@ -51,12 +56,33 @@ class HookCommands:
     async def problem(self) -> str | None:
         """Return why no program can be run and what to do about it, None when one can."""
         if self.folder is None:
-            return "POPAGENT_HOOK_FOLDER does not name the folder that programs lie in. Set it and start again."
+            return (
+                "POPAGENT_HOOK_FOLDER does not name the folder that programs lie in. "
+                "Set it in .env beside ./popagent, and start popagent again."
+            )
         if self._among_workspaces:
             return "POPAGENT_HOOK_FOLDER and the workspace root overlap, where agents may write. Choose another folder."
         if not self.folder.is_dir():
             return "The folder that POPAGENT_HOOK_FOLDER names is not there."
         return (await confinement_found()).problem
+
+    def program_problem(self, argv: Sequence[str]) -> str | None:
+        """Return why this cannot be a program, as far as it can be seen from here; links may lead elsewhere there."""
+        path = PurePosixPath(argv[0])
+        if self.folder is None or not path.is_relative_to(FOLDER) or ".." in path.parts:
+            return None
+        file = self.folder
+        for name in path.relative_to(FOLDER).parts:
+            file /= name
+            if os.path.islink(file):
+                return None
+        if not os.path.lexists(file):
+            return f"{path} is not there: {FOLDER} is the folder that POPAGENT_HOOK_FOLDER names. Put it there."
+        if not os.path.isfile(file):
+            return f"{path} is no file."
+        if not os.access(file, os.X_OK):
+            return f"{path} is not executable. Make it so with chmod +x, in the folder that POPAGENT_HOOK_FOLDER names."
+        return None
 
     async def printed(self, argv: Sequence[str], event: bytes) -> str:
         """Return what the program printed, both of its streams; cancelling this ends all of its processes.
@@ -65,7 +91,7 @@ class HookCommands:
             HookFailedError: It did not end well, or printed too much.
             ConfinementError: It could not be confined, so it was not run.
         """
-        problem = await self.problem()
+        problem = await self.problem() or self.program_problem(argv)
         program = (await confinement_found()).program
         if problem is not None or program is None or self.folder is None:
             raise HookFailedError(f"cannot be run. {problem}")
@@ -97,6 +123,8 @@ class HookCommands:
             raise HookFailedError(f"printed more than {LONGEST_OUTPUT // 1024} kB", printed)
         if ended.status is None:
             raise HookFailedError(f"was ended: {ended.why}", printed)
+        if ended.status in _NOT_BECOME and printed.startswith(f"{EVENT}: "):
+            raise HookFailedError(f"cannot be run. {argv[0]} {_NOT_BECOME[ended.status]}")
         if ended.status != 0:
             raise HookFailedError(f"ended with status {ended.status}", printed)
         return printed

@@ -47,7 +47,7 @@ def checked_url(url: str, allowed: frozenset[Origin]) -> str:
     if origin not in allowed:
         raise InvalidInputError(
             f"{one_line(str(origin), 200)} is not among the origins that the operator allows. "
-            "Add it to POPAGENT_HOOK_ORIGINS and start again.",
+            "Add it to POPAGENT_HOOK_ORIGINS in .env beside ./popagent, and start popagent again.",
             field="url",
         )
     return url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from popagent_bus import Handlers
@@ -144,7 +145,7 @@ async def update_hook(deps: ChatDeps, command: UpdateHook) -> HookView:
             raise HookNotFoundError
         if stored.revision != command.changes.revision:
             raise RevisionConflictError(extra={"hook": stored.wire()})
-        fields = await _checked(deps, _merged(stored, changes), command.sealed_secret)
+        fields = await _checked(deps, _merged(stored, changes), command.sealed_secret, stored.argv)
         await store.UPDATE.run(conn, stored.id, *store.columns_of(fields))
         if command.sealed_secret is not None:
             await _keep_secret(deps, conn, stored.id, command.sealed_secret)
@@ -211,19 +212,24 @@ def _merged(stored: HookView, changes: dict[str, object]) -> HookFields:
     return HookFields.model_validate({**kept, **changes}, by_name=True)
 
 
-async def _checked(deps: ChatDeps, fields: HookFields, secret: str | None) -> HookFields:
-    """Return the fields, `on_failure` decided; raises InvalidInputError naming the one that cannot be."""
+async def _checked(
+    deps: ChatDeps, fields: HookFields, secret: str | None, known_argv: Sequence[str] = ()
+) -> HookFields:
+    """Return the fields, `on_failure` decided; raises InvalidInputError naming the one that cannot be.
+
+    A program that is `known_argv` is not looked for: a hook whose program is gone can be renamed and turned off.
+    """
     checked_matcher(fields.event, fields.matcher)
     if fields.kind == "http":
         if fields.argv:
             raise InvalidInputError("argv is of the kind command alone", field="argv")
         checked_url(fields.url, deps.hooks.origins)
     else:
-        await _check_command(deps, fields, secret)
+        await _check_command(deps, fields, secret, known_argv)
     return fields.model_copy(update={"on_failure": checked_on_failure(fields.event, fields.on_failure)})
 
 
-async def _check_command(deps: ChatDeps, fields: HookFields, secret: str | None) -> None:
+async def _check_command(deps: ChatDeps, fields: HookFields, secret: str | None, known_argv: Sequence[str]) -> None:
     if fields.url:
         raise InvalidInputError("url is of the kind http alone", field="url")
     if secret is not None:
@@ -235,6 +241,8 @@ async def _check_command(deps: ChatDeps, fields: HookFields, secret: str | None)
     problem = await deps.hooks.commands.problem()
     if problem is not None:
         raise InvalidInputError(problem, field="kind")
+    if fields.argv != known_argv and (problem := deps.hooks.commands.program_problem(fields.argv)) is not None:
+        raise InvalidInputError(problem, field="argv")
 
 
 async def _keep_secret(deps: ChatDeps, conn: Connection, hook_id: str, box: str) -> None:

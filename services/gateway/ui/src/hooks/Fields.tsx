@@ -123,7 +123,7 @@ function KindFields({ form, hook, places }: { form: Form; hook: HookForm; places
       {hook.kind === "http" ? (
         <>
           {origins.length === 0 && (
-            <Missing text="No address may be called yet. Name its origin in `POPAGENT_HOOK_ORIGINS`, as `http://127.0.0.1:9000`, and start popagent again." />
+            <Missing text="No address may be called yet. Name its origin in `POPAGENT_HOOK_ORIGINS`, as `http://127.0.0.1:9000`, in `.env` beside `./popagent`, and start popagent again." />
           )}
           <TextField
             form={form}
