@@ -24,6 +24,7 @@ LONGEST_WORD: Final = 2_000
 MOST_TEXT: Final = 12_000
 TASK_CHARACTERS: Final = 600
 INPUT_CHARACTERS: Final = 200
+REFUSAL_CHARACTERS: Final = 400
 CALL_ENDS: Final = {
     "tool-output-available": "done",
     "tool-output-error": "failed",
@@ -117,8 +118,10 @@ class Activity:
         ended = {"state": CALL_ENDS[chunk["type"]]}
         number = self._calls.pop(chunk["toolCallId"], None)
         if number is not None:
-            took = chunk.get("toolMetadata") or {}
-            await self._tell({"entries": {number: ended | took}})
+            about = dict(chunk.get("toolMetadata") or {})
+            if about.pop("refused", False):
+                about["refusal"] = one_line(redact(chunk["errorText"]), REFUSAL_CHARACTERS)
+            await self._tell({"entries": {number: ended | about}})
         elif chunk["type"] == "tool-input-error":
             await self._entry({"kind": "call", "tool": chunk["toolName"], "input": "", **ended})
 

@@ -127,7 +127,9 @@ class ToolRunner:
                     task.exception()  # the first failure is on its way up; asyncio would report the others as lost
 
     async def _settle(self, call: ToolCall, outcome: ToolOutcome) -> None:
-        await self._out.call_settled(call.call_id, outcome.text, error=outcome.error, took_s=outcome.took_s)
+        await self._out.call_settled(
+            call.call_id, outcome.text, error=outcome.error, took_s=outcome.took_s, refused=outcome.refused
+        )
 
     def _may_suspend(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name)
@@ -155,7 +157,7 @@ class ToolRunner:
         """Ask the hooks, then write the call down; an outcome means that it must not be made."""
         reason = await self._run.hooks.before_tool(self._run.agent.id, call)
         if reason is not None:
-            return ToolOutcome(reason, error=True)
+            return ToolOutcome(reason, error=True, refused=True)
         return await self._recorded(call, step) if access != "read" else None
 
     async def _told(self, call: ToolCall, outcome: ToolOutcome) -> None:

@@ -119,12 +119,16 @@ class Emitter:
         shown = excerpt(redact(plain_json(given)), SHOWN_ARGUMENTS)
         await self.send(chunks.tool_input_error(call_id, redact(name), shown, redact(error_text)))
 
-    async def call_settled(self, call_id: str, text: str, *, error: bool, took_s: float | None = None) -> None:
-        """Give a call its result, and how long it ran if it did."""
+    async def call_settled(
+        self, call_id: str, text: str, *, error: bool, took_s: float | None = None, refused: bool = False
+    ) -> None:
+        """Give a call its result, and how long it ran if it did; `refused` when a hook kept it from being made."""
         del self._unsettled[call_id]
         told = chunks.tool_output_error if error else chunks.tool_output_available
-        took = UNSET if took_s is None else {"durationMs": round(took_s * 1_000)}
-        await self.send(told(call_id, redact(text), tool_metadata=took))
+        about: dict[str, Any] = {} if took_s is None else {"durationMs": round(took_s * 1_000)}
+        if refused:
+            about["refused"] = True
+        await self.send(told(call_id, redact(text), tool_metadata=about or UNSET))
 
     async def settle(self, error_text: str) -> None:
         """Close the open part and fail every call without a result; the step stays open."""

@@ -35,11 +35,15 @@ class ToolArgumentsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What the model is told; `error` marks a failure, which never ends the turn. `took_s` is set when it ran."""
+    """What the model is told; `error` marks a failure, which never ends the turn. `took_s` is set when it ran.
+
+    `refused`: a hook kept the call from being made, and the text is its reason.
+    """
 
     text: str
     error: bool = False
     took_s: float | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

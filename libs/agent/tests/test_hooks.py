@@ -12,6 +12,7 @@ from libs.agent.tests.company import company
 from libs.agent.tests.looking import AnswerOf, change, look, outputs
 from popagent_agent.ports import ToolCall
 from popagent_agent.run_context import WorkspacePolicy
+from popagent_proto.chat.messages import AgentActivity
 
 
 @dataclass
@@ -48,6 +49,8 @@ async def test_a_refused_call_is_not_made_and_the_model_is_told_why(kit: Any) ->
     result = await turn.run()
 
     assert outputs(result) == ["saw x ", "error: Not on a Friday."]
+    made, refused = (part["toolMetadata"] for part in result.parts if "toolCallId" in part)
+    assert (list(made), refused) == (["durationMs"], {"refused": True})
     assert turn.intents.rows == []
     told = [message["content"] for message in turn.model.requests[1].messages if message["role"] == "tool"]
     assert told[1] == "Error: Not on a Friday."
@@ -143,3 +146,38 @@ async def test_a_call_keeps_its_result_when_the_run_is_stopped_while_hooks_are_t
     result = await running
 
     assert (result.finish_reason, outputs(result)) == ("stopped", ["changed x"])
+
+
+class HooksOfAll(Hooks):
+    """Is asked by specialists as well."""
+
+    async def before_tool(self, agent_id: str, call: ToolCall) -> str | None:
+        return self.refuses.get(call.name)
+
+
+async def test_of_a_refused_call_of_a_specialist_the_reason_is_told_and_of_one_that_failed_none(kit: Any) -> None:
+    calls = kit.calls(("look", {"at": "x"}), ("nothing", {}))
+    made = company(
+        kit,
+        kit.calls(("agent-scout", {"prompt": "Look."})),
+        kit.says("Done."),
+        scout=[calls, kit.says("I may not.")],
+        tools=[look],
+    )
+    made.turn.context = replace(made.turn.context, hooks=HooksOfAll({"look": "Not here.\n Never."}))
+
+    await made.run()
+
+    data = made.activity["call-0"]
+    told = AgentActivity.model_validate(data)
+    assert told.model_dump(mode="json", by_alias=True, exclude_unset=True) == data
+    refused, failed = (entry for entry in data["entries"].values() if entry["kind"] == "call")
+    assert refused == {
+        "step": 1,
+        "kind": "call",
+        "tool": "look",
+        "input": '{"at":"x"}',
+        "state": "failed",
+        "refusal": "Not here. Never.",
+    }
+    assert ("refusal" in failed, failed["state"]) == (False, "failed")

@@ -1,4 +1,4 @@
-"""Specialists at work: a line when one begins and one when it ends; in between, what it does now."""
+"""Specialists at work: a line for their begin, their end, and a call that a hook refused; else what they do now."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 from popagent_cli.printing import duration
 from popagent_cli.safe_text import one_safe_line
 from popagent_cli.screen import Screen
+from popagent_cli.transcript import ARGUMENT_CHARACTERS, REFUSAL_CHARACTERS
 from popagent_uistream.chunks import Chunk
 from popagent_uistream.reducer import merge
 
@@ -22,6 +23,7 @@ class _Delegate:
     activity: dict[str, Any] = field(default_factory=dict)
     begun: bool = False
     ended: bool = False
+    refused: set[str] = field(default_factory=set)
 
 
 class Delegates:
@@ -41,9 +43,20 @@ class Delegates:
             asker = f", asked by {one_safe_line(str(told['askedBy']), NAME_CHARACTERS)}" if "askedBy" in told else ""
             task = one_safe_line(str(told.get("task", "")), TASK_CHARACTERS)
             self._screen.note(f"· {_name(told)} begins{asker}: {task}")
+        if delegate.begun:
+            self._refusals(delegate, chunk["data"].get("entries") or {})
         if delegate.begun and not delegate.ended and told.get("state") in ENDS:
             delegate.ended = True
             self._screen.note(f"· {_name(told)} {_end(told)}")
+
+    def _refusals(self, delegate: _Delegate, changed: dict[str, Any]) -> None:
+        for number in sorted(changed, key=int):
+            entry = delegate.activity["entries"][number]
+            if "refusal" in entry and number not in delegate.refused:
+                delegate.refused.add(number)
+                call = one_safe_line(f"{entry.get('tool', '')} {entry.get('input', '')}", ARGUMENT_CHARACTERS)
+                reason = one_safe_line(str(entry["refusal"]), REFUSAL_CHARACTERS)
+                self._screen.note(f"· {_name(delegate.activity)}: {call}  {reason}")
 
     def ended(self, call_id: str) -> bool:
         """Tell whether a line has said how it ended."""

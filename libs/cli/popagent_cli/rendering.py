@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from popagent_cli.delegates import ACTIVITY, Delegates
 from popagent_cli.printing import duration, size
 from popagent_cli.safe_text import SafeText, one_safe_line
 from popagent_cli.screen import Screen
-from popagent_cli.transcript import ARGUMENT_CHARACTERS, call_label, output_bytes
+from popagent_cli.transcript import ARGUMENT_CHARACTERS, call_label, failure, output_bytes
 from popagent_uistream.chunks import Chunk
 
 READING: Final = "reading"
@@ -112,11 +112,11 @@ class Rendering:
             piece.since = piece.since or time.monotonic()
         elif kind == "tool-input-error":
             piece.label = call_label(chunk["toolName"], chunk["input"])
-            self._settle(piece, _failure(chunk))
+            self._settle(piece, failure(chunk))
         elif kind == "tool-output-available" and not chunk.get("preliminary"):
             self._settle(piece, size(output_bytes(chunk["output"])), told=self._delegates.ended(chunk["toolCallId"]))
         elif kind == "tool-output-error":
-            self._settle(piece, _failure(chunk), told=self._delegates.ended(chunk["toolCallId"]))
+            self._settle(piece, failure(chunk), told=self._delegates.ended(chunk["toolCallId"]))
         elif kind == "tool-output-denied":
             self._settle(piece, "was denied")
         self._wait_for_calls()
@@ -157,7 +157,3 @@ class Silence:
 
     def take(self, chunk: Chunk) -> None:
         """Pass over it."""
-
-
-def _failure(chunk: dict[str, Any]) -> str:
-    return "failed: " + one_safe_line(chunk["errorText"], ARGUMENT_CHARACTERS)

@@ -13,6 +13,7 @@ Part = dict[str, Any]
 
 NAMES = {"user": "You", "assistant": "popagent"}
 ARGUMENT_CHARACTERS = 72
+REFUSAL_CHARACTERS = 400
 
 
 def as_markdown(messages: list[Message]) -> str:
@@ -60,8 +61,16 @@ def call_result(part: Part) -> str:
     if part["state"] == "output-available":
         return size(output_bytes(part["output"]))
     if part["state"] == "output-error":
-        return "failed: " + one_safe_line(str(part["errorText"]), ARGUMENT_CHARACTERS)
+        return failure(part)
     return "was denied" if part["state"] == "output-denied" else ""
+
+
+def failure(told: dict[str, Any]) -> str:
+    """Return why a call gave nothing; what a hook says of its refusal is for the reader, and is not cut short."""
+    text = str(told["errorText"])
+    if (told.get("toolMetadata") or {}).get("refused"):
+        return one_safe_line(text, REFUSAL_CHARACTERS)
+    return "failed: " + one_safe_line(text, ARGUMENT_CHARACTERS)
 
 
 def output_bytes(output: Any) -> int:

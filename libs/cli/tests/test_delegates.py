@@ -148,3 +148,33 @@ def test_the_name_and_task_of_a_specialist_cannot_move_the_terminal(peer: Peer, 
     result = run("chat", "Hi")
 
     assert result.stderr.startswith("· Reviewer begins: Look here\n")
+
+
+SENTENCE = (
+    "The hook “Docs only” refused this: Only files below docs/ may be changed, and not by commands, whoever asks."
+)
+
+
+def test_a_refused_call_of_a_specialist_is_one_line_with_its_reason() -> None:
+    err = StringIO()
+    rendering = Rendering(Screen(StringIO(), err))
+    refused = {"state": "failed", "refusal": SENTENCE.replace("refused", "re\x1b[2Jfused")}
+    whole = delegation()
+    whole[6:7] = [told({"entries": {"1": refused}}), told({"entries": {"2": {**READS, "state": "failed"}}})]
+
+    for chunks in (whole[:8], whole):
+        rendering.begin()
+        for chunk in chunks:
+            rendering.take(chunk)
+
+    assert err.getvalue() == f'{BEGINS}· Reviewer: read {{"path":"README.md"}}  {SENTENCE}\n{ENDS}'
+
+
+def test_what_a_hook_refused_the_agent_itself_is_said_to_its_end(peer: Peer, run: Run) -> None:
+    call = c.tool_input_available("1", "write", {"path": "README.md"})
+    refusal = c.tool_output_error("1", SENTENCE, tool_metadata={"refused": True})
+    peer.script.chunks = [c.start(message_id="a1"), c.start_step(), call, refusal, c.finish_step(), *ANSWER]
+
+    result = run("chat", "Hi")
+
+    assert result.stderr == f"· write README.md  {SENTENCE}\n"

@@ -67,9 +67,10 @@ class MessageMetadata(Sparse):
 
 
 class ToolMetadata(Sparse):
-    """`toolMetadata` of a tool part; absent from calls that were not carried out, or did not end."""
+    """`toolMetadata` of a tool part; absent from other calls that were not carried out, or did not end."""
 
     duration_ms: int | None = None
+    refused: bool | None = Field(default=None, description="A hook kept the call from being made; its error says why.")
 
 
 class ActivityEntry(Sparse):
@@ -81,6 +82,7 @@ class ActivityEntry(Sparse):
     tool: str | None = None
     input: str | None = Field(default=None, description="The beginning of the arguments, for a person.")
     state: Literal["running", "done", "failed"] | None = Field(default=None, description="Of a call.")
+    refusal: str | None = Field(default=None, description="Why a hook kept the call from being made; it failed then.")
     duration_ms: int | None = None
 
 

@@ -21,6 +21,8 @@ export interface ActivityEntry {
   input?: string;
   /** Of a call. */
   state?: "running" | "done" | "failed";
+  /** Why a hook kept the call from being made; it failed then. */
+  refusal?: string;
   durationMs?: number;
 }
 
@@ -1778,9 +1780,11 @@ export interface TokenUsage {
   estimated: boolean;
 }
 
-/** `toolMetadata` of a tool part; absent from calls that were not carried out, or did not end. */
+/** `toolMetadata` of a tool part; absent from other calls that were not carried out, or did not end. */
 export interface ToolMetadata {
   durationMs?: number;
+  /** A hook kept the call from being made; its error says why. */
+  refused?: boolean;
 }
 
 /** A tool that a profile may name. */

@@ -47,7 +47,10 @@ export function LaneWork({
       {entries.length > 0 && <h4>Work</h4>}
       <ol>
         {entries.map((entry) => (
-          <li key={entry.key}>{entry.kind === "call" ? <Call entry={entry} isRunning={isRunning} /> : <Words text={entry.text} />}</li>
+          <li key={entry.key}>
+            {entry.kind === "call" ? <Call entry={entry} isRunning={isRunning} /> : <Words text={entry.text} />}
+            {entry.refusal !== undefined && <p className="reason is-wait">{visible(entry.refusal)}</p>}
+          </li>
         ))}
       </ol>
       {activity?.omitted ? <p className="faint">{plural(activity.omitted, "more call or text", "more calls and texts")}, not kept here.</p> : null}
@@ -72,14 +75,15 @@ const CALL_WORDS = { running: "runs", done: "", failed: "failed" };
 
 function Call({ entry, isRunning }: { entry: ActivityEntry; isRunning: boolean }) {
   const state = entry.state === "running" && !isRunning ? "failed" : (entry.state ?? "done");
-  const word = entry.state === "running" && !isRunning ? "did not end" : CALL_WORDS[state];
+  const isRefused = entry.refusal !== undefined;
+  const word = isRefused ? "refused" : entry.state === "running" && !isRunning ? "did not end" : CALL_WORDS[state];
   return (
     <p className="lane-call">
       {state === "running" ? <StateGlyph state="running" /> : <Icon name={state === "failed" ? "alert" : "tool"} />}
       <b>{visible(entry.tool ?? "")}</b>
       <span className="cut">{gistOf(entry.input ?? "")}</span>
       <span className="end xs faint nowrap">
-        <span className={state === "failed" ? "is-fail" : ""}>{word}</span>
+        <span className={isRefused ? "is-wait" : state === "failed" ? "is-fail" : ""}>{word}</span>
         {word && entry.durationMs !== undefined && " · "}
         {entry.durationMs !== undefined && duration(entry.durationMs)}
       </span>
