@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from popagent_testing.model_replies import Reply, ScriptedCall
 from tests.browser.browser import Recorder
@@ -307,6 +307,8 @@ async def test_a_chat_on_a_phone_is_a_page_of_its_own(suite: Suite, phone: Page,
     await ended(phone)
     await axe(phone)
     assert await phone.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    for name in ("Search in this chat", re.compile("^Actions for from the phone")):
+        await expect(phone.get_by_role("main").get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
 
     await phone.get_by_role("link", name="All chats").click()
     await expect(phone.get_by_role("heading", name="Chats")).to_be_visible()
@@ -316,3 +318,25 @@ async def test_a_chat_on_a_phone_is_a_page_of_its_own(suite: Suite, phone: Page,
     await phone.get_by_role("link", name=re.compile("from the phone")).first.click()
 
     await expect(stamp(phone, "Done")).to_be_visible()
+
+
+async def test_on_a_phone_a_long_name_of_a_model_leaves_a_short_one_of_a_workspace_whole(phone: Page) -> None:
+    model = "qwen2.5-coder-1.5b-instruct-with-a-long-name"
+
+    async def other_model(route: Route) -> None:
+        answer = await route.fetch()
+        await route.fulfill(response=answer, json={**await answer.json(), "defaultModel": model})
+
+    async def other_names(route: Route) -> None:
+        answer = await route.fetch()
+        told = await answer.json()
+        told["items"] = [{**each, "name": "calc"} for each in told["items"]]
+        await route.fulfill(response=answer, json=told)
+
+    await phone.route("**/api/models", other_model)
+    await phone.route("**/api/workspaces", other_names)
+    await open_chat(phone)
+    await expect(phone.get_by_role("button", name=f"Model: {model}")).to_be_in_viewport(ratio=1)
+
+    place = phone.get_by_role("button", name="Workspace: calc").locator(".cut")
+    assert await place.evaluate("each => each.scrollWidth <= each.clientWidth")
