@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from popagent_testing.model_replies import Reply, ScriptedCall
 from tests.browser.browser import Recorder
@@ -73,6 +73,8 @@ async def test_where_there_is_none_it_is_explained_and_one_is_made_and_tried(
 
     await page.get_by_role("link", name="New hook").click()
     await expect(page.get_by_text("Missing: name, address")).to_be_visible()
+    await expect(page).to_have_title("New hook, Settings · popagent")
+    await expect(page.get_by_role("heading", level=1, name="New hook")).to_be_visible()
     await name(page).fill("Guard")
     await page.get_by_label("Which").fill("read|wri.*")
     await expect(page.get_by_text("Those are now: read, write")).to_be_visible()
@@ -82,6 +84,8 @@ async def test_where_there_is_none_it_is_explained_and_one_is_made_and_tried(
     await page.get_by_role("button", name="Create").click()
     await page.get_by_role("button", name="Test", exact=True).click()
 
+    await expect(page.get_by_role("heading", level=1, name="Guard")).to_be_visible()
+    await expect(page).to_have_title("Guard, Settings · popagent")
     await expect(page.get_by_role("status").filter(has_text="Refused")).to_contain_text(REASON)
     await expect(page.get_by_label("What it was sent")).to_contain_text('"test": true')
     await expect(page.get_by_label("Secret")).to_have_attribute("placeholder", "kept; type to replace it")
@@ -94,6 +98,20 @@ async def test_where_there_is_none_it_is_explained_and_one_is_made_and_tried(
         "block",
         True,
     )
+
+
+async def test_where_no_address_may_be_called_one_sentence_says_what_to_do(page: Page) -> None:
+    async def nowhere(route: Route) -> None:
+        answer = await route.fetch()
+        await route.fulfill(response=answer, json={**await answer.json(), "origins": []})
+
+    await page.route("**/api/hooks", nowhere)
+    await page.goto(f"{HOOKS}/new")
+
+    # Each part on a line of its own would be told with line ends between them.
+    told = await page.locator(".remark.wait p").inner_text()
+    assert "Name its origin in POPAGENT_HOOK_ORIGINS, as http://127.0.0.1:9000, " in told
+    assert "\n" not in told
 
 
 async def test_what_the_server_refuses_is_said_beside_its_field_and_nothing_typed_is_lost(

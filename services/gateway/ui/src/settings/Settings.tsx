@@ -3,7 +3,9 @@ import { Link, Redirect } from "wouter";
 import { Icon, type IconName } from "../ui/Icon";
 import { PHONE, useMedia } from "../ui/media";
 import { useTitle } from "../ui/useTitle";
+import { visible } from "../ui/visible";
 import { useDrafts as useHookDrafts } from "../hooks/draftStore";
+import { useHookTitle } from "../hooks/useHookTitle";
 import { Health } from "./Health";
 import { Key } from "./Key";
 import { Models } from "./Models";
@@ -42,7 +44,9 @@ export default function Settings({ section, item }: { section: string | null; it
     hooks: Object.keys(useHookDrafts()).length > 0,
   };
   const shown = SECTIONS.find((each) => each.id === section);
-  useTitle(shown ? `${shown.title}, Settings` : "Settings");
+  const hookTitle = useHookTitle(section === "hooks" ? item : null);
+  const title = hookTitle ?? shown?.title;
+  useTitle(title ? `${title}, Settings` : "Settings");
   if (!shown && (section !== null || !isPhone)) return <Redirect to={isPhone ? "/settings" : "/settings/models"} replace />;
   const Screen = shown?.screen;
 
@@ -84,7 +88,7 @@ export default function Settings({ section, item }: { section: string | null; it
               <Icon name="left" />
             </Link>
           )}
-          <h1>{shown.title}</h1>
+          <h1 className="cut">{visible(title ?? shown.title)}</h1>
         </header>
         <Suspense fallback={null}>
           <Screen key={shown.id} item={item} />
