@@ -140,12 +140,37 @@ async def test_the_check_tells_what_a_profile_lacks_and_the_company_leads_to_age
     await expect(page.get_by_text("does not offer the preset model")).to_be_visible()
     await expect(page.get_by_role("status").filter(has_text="No faults")).to_be_visible()
 
-    await page.get_by_role("link", name="Company").click()
+    company = page.get_by_role("link", name="Company")
+    await company.click()
+    await page.mouse.move(0, 0)
+    await expect(company).to_have_attribute("aria-current", "page")
+    await expect(company).not_to_have_css("background-color", "rgba(0, 0, 0, 0)")
+    await expect(page.get_by_text("the company that came with popagent")).to_be_visible()
     quality = page.get_by_role("region", name="Quality")
     await expect(quality).to_contain_text("Mara Lenz")
+    letters = await page.locator(".members .monogram").all_inner_texts()
+    assert len(set(letters)) == len(letters) > 7
     await quality.get_by_role("link", name="Reviewer").click()
 
     await expect(page.get_by_label("Name", exact=True)).to_have_value("Reviewer")
+
+
+async def test_the_orchestrator_is_not_told_when_to_delegate_to_itself(page: Page) -> None:
+    await page.goto("/agents/orchistrator")
+
+    await expect(page.get_by_label("What it is for")).to_have_accessible_description(re.compile("types @ in a channel"))
+    await expect(page.get_by_label("When to delegate to it")).to_have_count(0)
+
+
+async def test_forms_are_equally_wide(page: Page) -> None:
+    widths = set()
+    for path in ("/agents/reviewer", "/agents/reviewer/skills/new", "/settings/hooks/new"):
+        await page.goto(path)
+        box = await page.get_by_label("Name", exact=True).bounding_box()
+        assert box is not None
+        widths.add(round(box["width"]))
+
+    assert len(widths) == 1
 
 
 @pytest.mark.full

@@ -13,7 +13,7 @@ import { exactly } from "../ui/words";
 import { ToolPicks } from "./ToolPicks";
 import { type Draft, FIELDS, type Field, LONGEST, afterSave, changes, conflicts, drafts, errors, patchOf, shown } from "./draft";
 import { setDraft, useDraft } from "./draftStore";
-import { ACCESS, ALLOWED, LABELS, changesOf, inWords } from "./labels";
+import { ACCESS, ALLOWED, LABELS, changesOf, inWords, labelOf } from "./labels";
 import { ORCHESTRATOR, keepAgent } from "./queries";
 
 type Form = EditedForm<AgentView, Field>;
@@ -44,7 +44,7 @@ export function Editor({ stored, tools, findings }: { stored: AgentView; tools: 
               <Finding key={`${finding.code} ${finding.message}`} finding={finding} />
             ))}
             <TextField form={form} field="name" />
-            <LongField form={form} field="delegationDescription" rows={3} hint="Read by the orchestrator." />
+            <LongField form={form} field="delegationDescription" rows={3} hint={stored.id === ORCHESTRATOR ? "Shown beside its name where one types @ in a channel." : "Read by the orchestrator."} />
             <LongField form={form} field="instructions" rows={14} hint="The whole of its guidance, in the prompt of every run." />
             <div className="two">
               <Choice form={form} field="workspaceAccess" value={agent.workspaceAccess} choices={ACCESS} />
@@ -92,7 +92,7 @@ function Finding({ finding }: { finding: AgentFinding }) {
 /** A text that may become long: beside it stands how long it is. */
 function LongField({ form, field, rows, hint }: { form: Form; field: "delegationDescription" | "instructions"; rows: number; hint: string }) {
   const length = [...shown(form.stored, form.draft)[field]].length;
-  return <TextField form={form} field={field} rows={rows} hint={hint} beside={`${length.toLocaleString()} of ${LONGEST[field]?.toLocaleString()} characters`} />;
+  return <TextField form={form} field={field} label={labelOf(field, form.stored.id)} rows={rows} hint={hint} beside={`${length.toLocaleString()} of ${LONGEST[field]?.toLocaleString()} characters`} />;
 }
 
 function Choice({

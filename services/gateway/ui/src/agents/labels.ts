@@ -1,6 +1,7 @@
 import type { AgentView } from "../contracts";
 import type { Change } from "../editing/Unsaved";
 import { type Draft, type Field, type Value, changes } from "./draft";
+import { ORCHESTRATOR } from "./queries";
 
 export const LABELS: Record<Field, string> = {
   name: "Name",
@@ -13,6 +14,11 @@ export const LABELS: Record<Field, string> = {
   tools: "Tools",
   modelOverride: "Model",
 };
+
+/** Nobody delegates to the orchestrator: what is said of it stands beside its name. */
+export function labelOf(field: Field, agentId: string): string {
+  return field === "delegationDescription" && agentId === ORCHESTRATOR ? "What it is for" : LABELS[field];
+}
 
 export const ACCESS = { none: "None", "read-only": "Read", "read-write": "Read and write" } as const;
 export const ALLOWED = { true: "Allowed", false: "Never" } as const;
@@ -35,6 +41,6 @@ export function changesOf(stored: AgentView, draft: Draft): Change[] {
     const [before = "", after = ""] = values.map((value) =>
       kind === "text" ? String(value) : Array.isArray(value) ? value.join("\n") : inWords(field, value),
     );
-    return { key: field, label: LABELS[field], kind, before, after };
+    return { key: field, label: labelOf(field, stored.id), kind, before, after };
   });
 }

@@ -38,6 +38,8 @@ export function formFields<Stored extends object, Field extends keyof Stored & s
   }: {
     form: OfThis;
     field: Field;
+    /** Instead of the usual one. */
+    label?: string;
     labelFor?: string;
     labelId?: string;
     beside?: ReactNode;
@@ -88,6 +90,7 @@ export function formFields<Stored extends object, Field extends keyof Stored & s
     placeholder?: string;
     /** Empty is stored as null. */
     isNullable?: boolean;
+    label?: string;
     hint?: ReactNode;
     beside?: ReactNode;
   }) {

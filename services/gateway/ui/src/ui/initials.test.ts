@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { initials } from "./initials";
+import { initials, initialsApart } from "./initials";
 
 test.each([
   ["Orchestrator", "Or"],
@@ -16,4 +16,8 @@ test.each([
   ["", ""],
 ])("%s is shown as %s", (name, letters) => {
   expect(initials(name)).toBe(letters);
+});
+
+test("of several names no two have the same letters, and the first keeps its own", () => {
+  expect(initialsApart(["Implementer", "Ilse Marten", "Im", "Ada"])).toEqual(["Im", "Il", "Im", "Ad"]);
 });

@@ -8,3 +8,15 @@ export function initials(name: string): string {
   const second = words[1]?.[0] ?? rest.find((letter) => /[^aeiou\P{L}]/iu.test(letter)) ?? rest[0] ?? "";
   return first.toUpperCase() + second.toLowerCase();
 }
+
+/** The letters of several names, no two alike as long as their letters allow it; who stands before another keeps its own. */
+export function initialsApart(names: readonly string[]): string[] {
+  const taken = new Set<string>();
+  return names.map((name) => {
+    const [first = "", ...rest] = [...name.replace(/\s+/g, "")];
+    const others = rest.map((letter) => first.toUpperCase() + letter.toLowerCase());
+    const letters = [initials(name), ...others].find((each) => !taken.has(each)) ?? initials(name);
+    taken.add(letters);
+    return letters;
+  });
+}
