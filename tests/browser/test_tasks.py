@@ -282,3 +282,9 @@ async def test_tasks_fit_on_a_phone_and_a_finger(suite: Suite, phone: Page, talk
                 small.append((path, await target.inner_text(), box["height"]))
 
     assert small == []
+    await phone.goto("/tasks")
+    row = phone.get_by_role("region", name="Needs you").get_by_role("link", name=words)
+    await expect(row.get_by_text("Orchestrator")).to_be_in_viewport(ratio=1)
+    filters = phone.get_by_role("group", name="State")
+    await expect(filters.get_by_role("button", name="Finished")).to_be_in_viewport(ratio=1)
+    assert await filters.evaluate("each => each.scrollWidth <= each.clientWidth")

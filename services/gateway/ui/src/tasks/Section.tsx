@@ -1,6 +1,9 @@
+import { useQuery } from "@tanstack/react-query";
 import { memo } from "react";
 import { Link } from "wouter";
+import { agentsQuery } from "../agents/queries";
 import { sentence } from "../api/client";
+import { workspacesQuery } from "../app/queries";
 import type { TaskList, TaskSummary } from "../contracts";
 import { Icon } from "../ui/Icon";
 import { Skeletons } from "../ui/Skeletons";
@@ -8,7 +11,7 @@ import { StateGlyph } from "../ui/StateGlyph";
 import { visible } from "../ui/visible";
 import { clock, exactly } from "../ui/words";
 import type { TaskState } from "./lists";
-import { glyphOf, isOver, lineOf, sourceOf, stateWord, timeOf } from "./words";
+import { byOf, glyphOf, isOver, lineOf, sourceOf, stateWord, timeOf } from "./words";
 
 interface Listed {
   data: { pages: TaskList[] } | undefined;
@@ -25,6 +28,8 @@ interface Listed {
 /** Tasks that stand alike. Rows move between sections, never within one. */
 export function Section({ label, states, list, now, isOnly }: { label: string; states: readonly TaskState[]; list: Listed; now: number; isOnly: boolean }) {
   const items = list.data?.pages.flatMap((page) => page.items) ?? [];
+  const agents = useQuery(agentsQuery).data?.items;
+  const workspaces = useQuery(workspacesQuery).data?.items;
   if (items.length === 0 && !isOnly) return null;
   const [state = "queued"] = states;
   return (
@@ -40,7 +45,7 @@ export function Section({ label, states, list, now, isOnly }: { label: string; s
       {items.length === 0 && <p className="task-note small dim">{NOTHING[label]}</p>}
       <ul>
         {items.map((task) => (
-          <Row key={task.id} task={task} now={isOver(task) ? 0 : now} />
+          <Row key={task.id} task={task} by={agents && workspaces ? byOf(task, agents, workspaces) : ""} now={isOver(task) ? 0 : now} />
         ))}
       </ul>
       {list.hasNextPage && (
@@ -61,7 +66,7 @@ const NOTHING: Readonly<Record<string, string>> = {
   Finished: "Nothing has finished yet.",
 };
 
-const Row = memo(function Row({ task, now }: { task: TaskSummary; now: number }) {
+const Row = memo(function Row({ task, by, now }: { task: TaskSummary; by: string; now: number }) {
   const time = task.endedAt ?? task.startedAt ?? task.createdAt;
   return (
     <li className="task-item">
@@ -70,6 +75,9 @@ const Row = memo(function Row({ task, now }: { task: TaskSummary; now: number })
         <span className="task-what">
           <span className="cut task-title">{visible(task.title)}</span>
           <Line task={task} now={now} />
+        </span>
+        <span className="cut task-by" title={visible(by)}>
+          {visible(by)}
         </span>
         <span className="task-figure">{sourceOf(task)}</span>
         <span className="task-figure" title={`Attempt ${task.attemptCount} of ${task.maxAttempts}`}>

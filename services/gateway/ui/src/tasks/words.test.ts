@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { TaskSummary } from "../contracts";
 import { BLANK, bodyOf, errors } from "./form";
-import { endingOf, glyphOf, lineOf, plainly, stateWord, timeOf, until, whyOf } from "./words";
+import { byOf, endingOf, glyphOf, lineOf, plainly, stateWord, timeOf, until, whyOf } from "./words";
 
 const NOW = Date.parse("2026-05-01T12:00:00Z");
 
@@ -45,6 +45,14 @@ describe("a task in words", () => {
     expect(timeOf(task({ nextAttemptAt: "2026-05-01T12:00:40Z" }), NOW)).toBe("in 40 s");
     expect(timeOf(task({ state: "running", startedAt: "2026-05-01T11:58:00Z" }), NOW)).toBe("2 min");
   });
+});
+
+it("says who does a task, and where only if there is a choice", () => {
+  const agents = [{ id: "orchistrator", name: "Chief" }, { id: "reviewer", name: "Reviewer" }];
+  const places = [{ id: "w1", name: "calc" }, { id: "w2", name: "notes" }];
+  expect(byOf({ agentId: null, workspaceId: "w1" }, agents, places.slice(0, 1))).toBe("Chief");
+  expect(byOf({ agentId: "reviewer", workspaceId: "w2" }, agents, places)).toBe("Reviewer · notes");
+  expect(byOf({ agentId: "gone", workspaceId: "w3" }, [], places)).toBe("gone · w3");
 });
 
 describe("a new task", () => {

@@ -1,3 +1,4 @@
+import { ORCHESTRATOR } from "../agents/queries";
 import type { TaskSummary } from "../contracts";
 import type { Glyph } from "../ui/StateGlyph";
 import { duration, when } from "../ui/words";
@@ -43,6 +44,11 @@ export const CAUSES: Readonly<Record<ErrorClass, string>> = {
   configuration: "Something is not set up",
   unknown: "It failed",
 };
+
+interface Named {
+  id: string;
+  name: string;
+}
 
 type Standing = Pick<TaskSummary, "state" | "interruptedAt">;
 
@@ -143,6 +149,14 @@ export function timeOf(task: TaskSummary, now: number): string {
   }
   if (!isOver(task)) return duration(Math.max(0, now - Date.parse(task.startedAt ?? task.createdAt)));
   return when(task.endedAt ?? task.createdAt);
+}
+
+/** Who does it, and where if there is more than one place. */
+export function byOf(task: Pick<TaskSummary, "agentId" | "workspaceId">, agents: readonly Named[], workspaces: readonly Named[]): string {
+  const agentId = task.agentId ?? ORCHESTRATOR;
+  const agent = agents.find(({ id }) => id === agentId)?.name ?? task.agentId ?? "Orchestrator";
+  if (workspaces.length < 2) return agent;
+  return `${agent} · ${workspaces.find(({ id }) => id === task.workspaceId)?.name ?? task.workspaceId}`;
 }
 
 export function sourceOf(task: TaskSummary): string {
