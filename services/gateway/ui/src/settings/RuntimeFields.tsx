@@ -50,7 +50,7 @@ interface RowProps {
 function SettingRow({ field, stored, text, error, isChanged, isDisputed }: RowProps) {
   const id = useId();
   const spec = agentRuntimeFields[field];
-  const { label } = LABELS[field];
+  const { label, meaning = spec.meaning } = LABELS[field];
   const standard = textOf(spec.default);
   const change = (next: string) => setDraft((draft) => type(draft, field, next, stored));
   return (
@@ -60,7 +60,7 @@ function SettingRow({ field, stored, text, error, isChanged, isDisputed }: RowPr
       beside={bounds(spec)}
       hint={
         <>
-          {spec.meaning.replace(/\bnull:/, "empty:")}{" "}
+          {meaning.replace(/\bnull:/, "empty:")}{" "}
           {text === standard ? (
             <span className="faint">{spec.choices ? "" : standard ? "This is the default." : "Empty is the default."}</span>
           ) : (

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type AgentRuntimeView, agentRuntimeFields } from "../contracts";
 import { afterSave, changes, conflicts, errors, keepMine, parse, patchOf, type, without } from "./draft";
-import { GROUPS, LABELS } from "./fields";
+import { CHOICES, FIELDS, GROUPS, LABELS } from "./fields";
 
 const defaults = Object.fromEntries(Object.entries(agentRuntimeFields).map(([field, spec]) => [field, spec.default]));
 const stored = { ...defaults, revision: 3, updatedAt: "2026-11-30T12:00:00Z" } as unknown as AgentRuntimeView;
@@ -13,6 +13,16 @@ test("every setting of the contract has a label and stands in one group", () => 
 
 test("nothing is told to be unused: every setting is read", () => {
   expect(GROUPS.filter((group) => group.note)).toEqual([]);
+});
+
+test("what is said of a choice speaks of its buttons by their words", () => {
+  const chosen = FIELDS.filter((field) => agentRuntimeFields[field].choices);
+  const strange = chosen.flatMap((field) => {
+    const { meaning, choices } = agentRuntimeFields[field];
+    const said = (LABELS[field].meaning ?? meaning).split(/\W+/);
+    return (choices ?? []).filter((choice) => CHOICES[choice] !== choice && said.includes(choice));
+  });
+  expect([chosen.length > 0, strange]).toEqual([true, []]);
 });
 
 describe("reading what was typed", () => {

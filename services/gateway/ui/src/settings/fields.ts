@@ -4,9 +4,9 @@ export type Field = keyof typeof agentRuntimeFields;
 export const FIELDS = Object.keys(agentRuntimeFields) as Field[];
 export type Value = AgentRuntimeView[Field];
 
-/** What a person calls a setting, and its unit; meaning, bounds and default come with the contract. */
-export const LABELS: Record<Field, { label: string; unit?: string; long?: boolean }> = {
-  modelSource: { label: "Where answers come from" },
+/** What a person calls a setting, and its unit; bounds and default come with the contract, and its meaning too unless that speaks of values. */
+export const LABELS: Record<Field, { label: string; unit?: string; long?: boolean; meaning?: string }> = {
+  modelSource: { label: "Where answers come from", meaning: "Auto: the connected server, else the embedded model." },
   defaultModel: { label: "Default model" },
   supervisorMaxSteps: { label: "Steps a turn", unit: "steps" },
   concurrentToolCalls: { label: "Tool calls at the same time", unit: "calls" },
