@@ -40,7 +40,7 @@ setup: $(VENV)/.run page weights ## Install what popagent needs into .venv, buil
 up: setup ## Run everything in the foreground; Ctrl-C stops all of it
 	@exec $(PY) -m popagent_local up --with-parent $$PPID
 
-test: checks ## Prove the product: lint, types, contracts, tests (about 13 minutes on two cores)
+test: checks ## Prove the product: lint, types, contracts, tests (about 12 minutes on two cores)
 	@$(VENV)/bin/pytest -m "not full" $(PYTEST_ARGS)
 
 test-full: checks ## The same, with chaos in full, the real model and the official clients
