@@ -1,4 +1,4 @@
-import { Icon } from "../ui/Icon";
+import { Example } from "../ui/Example";
 
 const EXAMPLE = "@researcher what is written in the README of this workspace?";
 
@@ -11,16 +11,7 @@ export function Explained({ title, onTake }: { title: string; onTake: (text: str
         Finished tasks post here what came of them, and why they failed. You can write as well: name an agent with @ and it works on
         your words as a task; its answer comes into the thread, also when this page is closed.
       </p>
-      <div className="card">
-        <div className="body">
-          <p className="xs faint">For example</p>
-          <p>{EXAMPLE}</p>
-          <button type="button" className="btn primary" onClick={() => onTake(EXAMPLE)}>
-            <Icon name="pen" />
-            Begin with this one
-          </button>
-        </div>
-      </div>
+      <Example words={EXAMPLE} onTake={onTake} />
     </div>
   );
 }

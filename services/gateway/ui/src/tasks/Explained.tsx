@@ -1,4 +1,4 @@
-import { Icon } from "../ui/Icon";
+import { Example } from "../ui/Example";
 
 const EXAMPLE = "Read the documentation of this workspace and list every link that leads nowhere, with its file and its line.";
 
@@ -11,16 +11,7 @@ export function Explained({ onTake }: { onTake: (prompt: string) => void }) {
         A task goes on when you close this page. An agent carries it out in a workspace, and every step it takes is kept here. What
         fails for a passing reason is tried again; what needs you waits under Needs you.
       </p>
-      <div className="card">
-        <div className="body">
-          <p className="xs faint">For example</p>
-          <p>{EXAMPLE}</p>
-          <button type="button" className="btn primary" onClick={() => onTake(EXAMPLE)}>
-            <Icon name="pen" />
-            Begin with this one
-          </button>
-        </div>
-      </div>
+      <Example words={EXAMPLE} onTake={onTake} />
     </div>
   );
 }
