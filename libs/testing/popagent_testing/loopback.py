@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Self
 
 
 @dataclass(kw_only=True)
-class LoopbackServer:
+class LoopbackServer(ABC):
     """Takes a free port unless it is given one; what is still unanswered at the end is cut."""
 
     port: int = 0
     _server: asyncio.Server | None = None
     _open: set[asyncio.Task[None]] = field(default_factory=set)
 
+    @abstractmethod
     async def answered(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection, which is closed afterwards."""
-        raise NotImplementedError
 
     @property
     def url(self) -> str:
